@@ -22,8 +22,8 @@ interface PlacedFrame {
   readonly from: number;
   readonly to: number;
   readonly frame: Frame;
-  /** Ids of the streams that need it: their sidecars do not hold it yet. */
-  readonly needed: ReadonlySet<string>;
+  /** Ids of the streams that need it: their sidecars do not hold it yet; `null` where an earlier harm hides whose records it has. */
+  readonly needed: ReadonlySet<string> | null;
   readonly isLast: boolean;
 }
 
@@ -149,7 +149,7 @@ function streamFiles(disk: SimulatedDisk): string[] {
   return directories.flatMap((directory) => disk.namesIn(directory).map((name) => `${directory}/${name}`));
 }
 
-/** Where the journal's frames are, all of it being sound. */
+/** Where the journal's frames are, as far as it is sound. */
 function placedFrames(disk: SimulatedDisk): PlacedFrame[] {
   const directoryId = Buffer.from(/[0-9a-f]{16}/.exec(disk.contentOf(layout.marker)?.toString() ?? "")?.[0] ?? "", "hex");
   const placed: PlacedFrame[] = [];
@@ -161,13 +161,17 @@ function placedFrames(disk: SimulatedDisk): PlacedFrame[] {
     const owners = new Map<number, { readonly id: string; readonly batch: number }>();
     for (const frame of readJournalFile(disk.contentOf(path) ?? Buffer.alloc(0), { sequence, directoryId, lastBatch: null }).frames) {
       const needed = new Set<string>();
+      let isKnown = true;
       for (const { handle, identity } of decodeRecords(frame)) {
         if (identity !== null)
           owners.set(handle, { id: identity.id, batch: batchOf(disk, identity.id, layout.streamDirectory(identity.name)) });
         const owner = owners.get(handle);
-        if (owner !== undefined && frame.batch > owner.batch) needed.add(owner.id);
+        // An earlier harm hides who that is.
+        if (owner === undefined) isKnown = false;
+        else if (frame.batch > owner.batch) needed.add(owner.id);
       }
-      placed.push({ path, from: frame.offset, to: frame.offset + FRAME_HEADER_BYTES + frame.records.length, frame, needed, isLast: false });
+      const to = frame.offset + FRAME_HEADER_BYTES + frame.records.length;
+      placed.push({ path, from: frame.offset, to, frame, needed: isKnown ? needed : null, isLast: false });
     }
   }
   return placed.map((frame, index) => ({ ...frame, isLast: index === placed.length - 1 }));

@@ -1,9 +1,8 @@
-import assert from "node:assert/strict";
-import { once } from "node:events";
-import http from "node:http";
+import type http from "node:http";
 import { buffer } from "node:stream/consumers";
 import type { TestScope } from "./process.js";
 import { ask } from "./real-server.js";
+import { serverAt } from "./server-at.js";
 
 /**
  * The origin of a proxy that passes each request on to the server that `to` says, and breaks the connection instead of
@@ -21,14 +20,5 @@ export async function losingProxy(
     if (await loses(method)) res.destroy();
     else res.writeHead(reply.status, reply.headers).end(reply.body, "latin1");
   };
-  const proxy = http.createServer((req, res) => void passOn(req, res));
-  proxy.listen(0, "127.0.0.1");
-  await once(proxy, "listening");
-  scope.after(async () => {
-    proxy.closeAllConnections();
-    await new Promise((resolve) => proxy.close(resolve));
-  });
-  const place = proxy.address();
-  assert.ok(typeof place === "object" && place !== null);
-  return `http://127.0.0.1:${place.port}`;
+  return serverAt(scope, (req, res) => void passOn(req, res));
 }

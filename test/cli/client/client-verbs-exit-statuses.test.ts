@@ -1,27 +1,12 @@
 import assert from "node:assert/strict";
-import { once } from "node:events";
-import http from "node:http";
+import type http from "node:http";
 import { Readable } from "node:stream";
 import test, { after, before, describe, type TestContext } from "node:test";
 import { CLIENT_VERBS } from "../../../src/cli/client/client-verbs.js";
 import type { StopSignal } from "../../../src/cli/command/verb.js";
 import { archiveOf } from "../../helpers/archive-of.js";
 import { runClient, VerbServer, type ClientRun, type ClientWorld } from "../../helpers/client-verb.js";
-import type { TestScope } from "../../helpers/process.js";
-
-/** A server that answers every request alike. */
-async function serverAt(scope: TestScope, listener: http.RequestListener): Promise<string> {
-  const server = http.createServer(listener);
-  server.listen(0, "127.0.0.1");
-  await once(server, "listening");
-  scope.after(async () => {
-    server.closeAllConnections();
-    await new Promise((resolve) => server.close(resolve));
-  });
-  const place = server.address();
-  assert.ok(typeof place === "object" && place !== null);
-  return `http://127.0.0.1:${place.port}`;
-}
+import { serverAt } from "../../helpers/server-at.js";
 
 /** Each way to run a verb that asks a server something of its own, and what is its input. */
 const RUNS: readonly (readonly [line: string, stdin?: string | Buffer])[] = [

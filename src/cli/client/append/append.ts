@@ -3,7 +3,7 @@
 import { isJsonContentType, sameMediaType } from "../../../protocol/content-type.js";
 import { EXIT } from "../../command/verb.js";
 import { Meter } from "../session/meter.js";
-import { failure, stopped, type Failure } from "../remote/failure.js";
+import { failure, isRefused, stopped, type Failure } from "../remote/failure.js";
 import type { Answer } from "../remote/http-client.js";
 import {
   clientTask,
@@ -179,10 +179,6 @@ async function nextPiece(pieces: InputPieces): Promise<NextPiece | Failure> {
 function count(progress: Progress, answer: Answer): void {
   progress.appends += 1;
   progress.nextOffset = nextOffsetOf(answer);
-}
-
-function isRefused({ status }: Failure): boolean {
-  return status === EXIT.refused || status === EXIT.missing || status === EXIT.noRight;
 }
 
 /** What failed, how much is stored, and how to go on. */

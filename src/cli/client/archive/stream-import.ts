@@ -5,7 +5,7 @@ import { isJsonContentType } from "../../../protocol/content-type.js";
 import { messagesLength } from "../../../protocol/json/json-frame.js";
 import { Producer } from "../append/producer.js";
 import { EXIT } from "../../command/verb.js";
-import { refusal, type Failure } from "../remote/failure.js";
+import { isRefused, refusal, type Failure } from "../remote/failure.js";
 import type { Answer } from "../remote/http-client.js";
 import { streamCalled, type Session } from "../session/session.js";
 import { StreamData } from "./stream-data.js";
@@ -207,7 +207,7 @@ export class StreamImport {
 
   /** A failure that is of this stream alone does not end the import. */
   #refused(refused: Failure): Failure | null {
-    return endsAll(refused) ? refused : this.#refuse(refused.line, refused.status);
+    return isRefused(refused) ? this.#refuse(refused.line, refused.status) : refused;
   }
 
   #refuse(why: string, status: number = EXIT.refused): null {
@@ -218,11 +218,6 @@ export class StreamImport {
 
 function outcome(what: ImportOutcome["what"], why: string | null = null, status: number = EXIT.done): ImportOutcome {
   return { kind: "outcome", what, why, status };
-}
-
-/** Whether a failure is not of one stream alone. */
-function endsAll({ status }: Failure): boolean {
-  return status !== EXIT.refused && status !== EXIT.missing && status !== EXIT.noRight;
 }
 
 function expectedSeq(answer: Answer): number {

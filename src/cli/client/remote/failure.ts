@@ -23,6 +23,11 @@ export function failure(status: number, line: string): Failure {
   return { kind: "failure", status, line, code: null };
 }
 
+/** Whether it is of what was asked for alone: other requests may be answered well. */
+export function isRefused({ status }: Failure): boolean {
+  return status === EXIT.refused || status === EXIT.missing || status === EXIT.noRight;
+}
+
 /** Whether the same request may be answered otherwise a while later. */
 export function isTransient({ status }: Answer): boolean {
   return TRANSIENT.has(status);

@@ -11,11 +11,7 @@ import { trimBefore } from "../../../helpers/trim.js";
 describe("a fork that keeps nothing of what it shares", () => {
   test("is read, written and deleted by a server that has not seen it, when its source is gone", async () => {
     await withFrontEnds(async (all, one) => {
-      const source = await created(one, "source", "shared bytes");
-      const fork = await forked(one, source, "fork", 6, "own");
-      assert.equal(await append(one, fork, "more"), "durable");
-      await trimmed(all, one, fork, 9);
-      assert.equal(await remove(one, source), "durable");
+      await weaned(all, one);
       assert.equal(await one.load("source"), null);
       for (const isNameUsed of [false, true]) {
         if (isNameUsed) assert.equal(await startCreate(one, "source", "new").outcome, "durable");
@@ -37,11 +33,7 @@ describe("a fork that keeps nothing of what it shares", () => {
 
   test("is told from a fork of it that has its source's name", async () => {
     await withFrontEnds(async (all, one) => {
-      const source = await created(one, "source", "shared bytes");
-      const fork = await forked(one, source, "fork", 6, "own");
-      assert.equal(await append(one, fork, "more"), "durable");
-      await trimmed(all, one, fork, 9);
-      assert.equal(await remove(one, source), "durable");
+      const fork = await weaned(all, one);
       await forked(one, fork, "source", 11, "!");
       for (const names of [
         ["fork", "source"],
@@ -56,11 +48,7 @@ describe("a fork that keeps nothing of what it shares", () => {
 
   test("has a place for more messages than it keeps", async () => {
     await withFrontEnds(async (all, one) => {
-      const source = await created(one, "source", "shared bytes");
-      const fork = await forked(one, source, "fork", 6, "own");
-      assert.equal(await append(one, fork, "more"), "durable");
-      await trimmed(all, one, fork, 9);
-      assert.equal(await remove(one, source), "durable");
+      const fork = await weaned(all, one);
       await all.clock.pause(LINGERING_MS);
       for await (const { name } of one.list()) assert.equal(name, "fork");
       assert.deepEqual(bodiesIn(all), ["", "more"], "no tombstone is left");
@@ -157,6 +145,16 @@ describe("a trim", () => {
     });
   });
 });
+
+/** A fork that keeps only what it has of its own from 9 on, and whose source is deleted. */
+async function weaned(all: FrontEnds, one: Storage): Promise<StoredStream> {
+  const source = await created(one, "source", "shared bytes");
+  const fork = await forked(one, source, "fork", 6, "own");
+  assert.equal(await append(one, fork, "more"), "durable");
+  await trimmed(all, one, fork, 9);
+  assert.equal(await remove(one, source), "durable");
+  return fork;
+}
 
 /** Trims a stream, and waits for what goes on behind that. */
 async function trimmed({ clock }: FrontEnds, storage: Storage, stream: StoredStream, before: Position): Promise<void> {

@@ -1,9 +1,33 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { append, bytesOf, created, openFor, recordOf, type Outcome } from "../../helpers/engine.js";
+import {
+  append,
+  bytesOf,
+  crashAndRecover,
+  created,
+  loaded,
+  openEngine,
+  openFor,
+  readAll,
+  recordOf,
+  type Outcome,
+} from "../../helpers/engine.js";
 import { diskError, failing, SEGMENT } from "../../helpers/watched-files.js";
 
+const MIB = 1024 * 1024;
+
 describe("bounds", () => {
+  test("a record that is longer than a frame usually is, and what follows it, are there after kill -9", async (t) => {
+    const engine = await openEngine({ journalBytes: 64 * MIB, journalBypassBytes: 8 * MIB, segmentBytes: 1024 * MIB });
+    const stream = await created(engine.storage, "s");
+    const parts = [bytesOf(5 * MIB), Buffer.from("x")];
+    for (const payload of parts) assert.equal(await append(engine.storage, stream, { ...recordOf(""), payload }), "durable");
+    await engine.files.idle();
+    const again = await crashAndRecover(engine, { journalBytes: 64 * MIB, journalBypassBytes: 8 * MIB, segmentBytes: 1024 * MIB });
+    t.after(() => again.storage.close());
+    assert.ok((await readAll(again.storage, await loaded(again.storage, "s"))).equals(Buffer.concat(parts)));
+  });
+
   test("more payload than may wait for the disk is refused, and taken again when it is there", async (t) => {
     const { storage, files } = await openFor(t, {
       journalBytes: 256 * 1024 * 1024,

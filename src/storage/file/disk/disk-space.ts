@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import type { Retry } from "../../../ops/retry.js";
 import type { EngineParts } from "./engine-state.js";
-import { isPassing, type OpenFile } from "./files.js";
+import { isPassing, removeFile, type OpenFile } from "./files.js";
 
 /** A write that found no room: so many bytes at an offset of a file. */
 export interface Lack {
@@ -82,7 +82,8 @@ export class DiskSpace {
         await fill(file, lack);
       } finally {
         await file.close();
-        await files.unlink(this.#probePath);
+        // One that a kill had left may go while the trash is emptied.
+        await removeFile(files, this.#probePath);
       }
       return true;
     } catch (error) {

@@ -4,6 +4,9 @@ import type { Allocate } from "../../storage.js";
 import { errorCode, isDiskFull } from "./file-errors.js";
 import type { Files, OpenFile } from "./file-system.js";
 
+/** Node takes the length of a read for a number of 32 bits. */
+const MAX_READ_BYTES = 1024 ** 3;
+
 /** Removes a file; fine when it is not there. */
 export async function removeFile(files: Files, path: string): Promise<void> {
   try {
@@ -39,7 +42,7 @@ export async function readFully(
   const target = allocate(length);
   let filled = 0;
   while (filled < length) {
-    const count = await file.read(target, filled, length - filled, position + filled);
+    const count = await file.read(target, filled, Math.min(length - filled, MAX_READ_BYTES), position + filled);
     if (count === 0) break;
     filled += count;
   }

@@ -16,6 +16,8 @@ import type { Position } from "../../storage.js";
 
 /** A frame ends before the record that would make it longer than this, unless that is its first. */
 const MAX_FRAME_BYTES = 1024 * 1024;
+/** What a record has beside its payload, and who its stream and its companion's are, with the longest names. */
+const MAX_HEADS_BYTES = 64 * 1024;
 const INITIAL_BUFFER_BYTES = 64 * 1024;
 
 /** Packs entries into frames. One frame at a time: the buffer is used again for the next. */
@@ -36,6 +38,13 @@ export class FrameEncoder {
   /** The most bytes that a frame takes when no single record is longer. */
   get maxFrameBytes(): number {
     return MAX_FRAME_BYTES;
+  }
+
+  /** The most bytes that the next frame of `queue` takes: its first record is taken however long that is. */
+  longestFrameOf(queue: readonly JournalEntry[]): number {
+    const first = queue.find(writesRecord);
+    const payloadBytes = first === undefined || first.bypassed !== null ? 0 : first.change.payload.length;
+    return Math.max(MAX_FRAME_BYTES, payloadBytes + MAX_HEADS_BYTES);
   }
 
   /** Where the frame after `frame`, which is at `offset`, begins. */

@@ -71,6 +71,7 @@ export class JournalFile {
   readonly #plainFile: OpenFile;
   readonly #limitBytes: number;
   #allocatedBytes: number;
+  #allocating: Promise<void> = Promise.resolve();
   #closing: Promise<void> | null = null;
 
   /** Opens the file at `path`, new or used before, with room for the first `readyBytes`. */
@@ -134,7 +135,11 @@ export class JournalFile {
   }
 
   /** Writes the next step of zeros and makes them permanent. Frames never go there before it is done. */
-  async allocate(): Promise<void> {
+  allocate(): Promise<void> {
+    return (this.#allocating = this.#allocate());
+  }
+
+  async #allocate(): Promise<void> {
     const { offset, length } = this.nextAllocation;
     try {
       await this.#plainFile.write(ZEROS.subarray(0, length), offset);
@@ -152,9 +157,16 @@ export class JournalFile {
     return { offset: this.#allocatedBytes, length: firstAllocationBytes(this.#limitBytes - this.#allocatedBytes) };
   }
 
-  /** Closes the file; again does nothing more. */
+  /** Closes the file, once nothing is written to it; again does nothing more. */
   close(): Promise<void> {
-    this.#closing ??= this.file.close().then(() => this.#plainFile.close());
+    this.#closing ??= this.#close();
     return this.#closing;
+  }
+
+  async #close(): Promise<void> {
+    // Whoever asked for more zeros hears what became of them.
+    await this.#allocating.catch(() => undefined);
+    await this.file.close();
+    await this.#plainFile.close();
   }
 }

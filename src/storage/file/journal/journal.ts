@@ -358,7 +358,7 @@ export class Journal {
       }
     }
     if (this.#supply.isAhead(file.offset / this.#limitOf(file))) return null;
-    if (file.hasRoom(this.#encoder.maxFrameBytes)) return file;
+    if (file.hasRoom(this.#encoder.longestFrameOf(this.#queue))) return file;
     this.#supply.extend(file);
     return this.#lackRoom();
   }

@@ -87,6 +87,8 @@ export class Flusher {
 
   async #flush(): Promise<void> {
     for (const stream of this.#unwritten) {
+      // A stop leaves the rest to the last checkpoint.
+      if (!this.#state.isRunning) return;
       if (this.#cache.unwrittenBytes <= this.#flushAtBytes / 2 && !this.#cache.isOverfull) return;
       this.#taken(stream);
       try {

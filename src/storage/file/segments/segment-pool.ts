@@ -35,6 +35,9 @@ export class SegmentPool {
   /** Least recently used first. */
   #open = new Map<string, PooledFile>();
   #uses = 0;
+  /** Uses that are under way. */
+  #users = 0;
+  #onUnused: (() => void) | null = null;
 
   constructor(files: Files, maxOpenFiles = MAX_OPEN_FILES) {
     this.#files = files;
@@ -54,6 +57,7 @@ export class SegmentPool {
   /** Runs `work` with the file at `path` open; `read` needs it to exist. */
   async use<T>(path: string, mode: PoolMode, work: (file: OpenFile) => Promise<T>): Promise<T> {
     this.#uses += 1;
+    this.#users += 1;
     if (this.#uses % USES_OF_A_MAP === 0) this.#open = new Map(this.#open);
     const key = this.#keyFor(path, mode);
     const pooled = this.#open.get(key) ?? {
@@ -76,9 +80,14 @@ export class SegmentPool {
       if (mode === "read" && key === keyOf(path, "write")) return await this.use(path, mode, work);
       throw error;
     } finally {
-      pooled.users -= 1;
-      if (pooled.dropped) await closeUnused(pooled);
-      if (this.#open.size > this.#maxOpenFiles) await this.#closeDownTo(this.#maxOpenFiles);
+      try {
+        pooled.users -= 1;
+        if (pooled.dropped) await closeUnused(pooled);
+        if (this.#open.size > this.#maxOpenFiles) await this.#closeDownTo(this.#maxOpenFiles);
+      } finally {
+        this.#users -= 1;
+        if (this.#users === 0) this.#onUnused?.();
+      }
     }
   }
 
@@ -95,9 +104,15 @@ export class SegmentPool {
     for (let keys = keysHere(); keys.length > 0; keys = keysHere()) for (const key of keys) await this.#close(key);
   }
 
-  /** Closes all files, once nobody uses them. Nothing more is kept for what must be written. */
+  /**
+   * Closes all files, and resolves when nobody uses one any more: what is written later would be in another engine's
+   * files. Nothing more is kept for what must be written.
+   */
   async closeAll(): Promise<void> {
-    for (const key of [...this.#open.keys()]) await this.#close(key);
+    while (this.#users > 0 || this.#open.size > 0) {
+      for (const key of [...this.#open.keys()]) await this.#close(key);
+      if (this.#users > 0) await new Promise<void>((resolve) => (this.#onUnused = resolve));
+    }
     this.#files.reserve?.release();
   }
 

@@ -3,7 +3,15 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, symlinkSync
 import { constants as system } from "node:os";
 import { dirname, join } from "node:path";
 import { describe, test } from "node:test";
-import { errorCode, isPassing, isDiskFull, readFully, readWhole, systemFiles } from "../../../../src/storage/file/disk/files.js";
+import {
+  errorCode,
+  isPassing,
+  isDiskFull,
+  readFully,
+  readWhole,
+  systemFiles,
+  type OpenFile,
+} from "../../../../src/storage/file/disk/files.js";
 import { haveSameClass } from "../../../helpers/hidden-class.js";
 import { lacksNamespaces } from "../../../helpers/machine.js";
 import { startNode } from "../../../helpers/process.js";
@@ -226,4 +234,12 @@ test("a failed read closes the file", async () => {
   watched.gate = ({ kind }) => (kind === "read" ? diskError("EIO") : undefined);
   await assert.rejects(readWhole(watched, path), { code: "EIO" });
   assert.equal(watched.count("close", /file/), 1);
+});
+
+test("what is longer than Node reads at a time is read in parts", async () => {
+  const asked: number[] = [];
+  const file = { read: async (_target: Buffer, _offset: number, length: number) => (asked.push(length), length) };
+  // Nobody has room for it: all that counts is what is asked for.
+  await readFully(file as unknown as OpenFile, 0, 2 ** 32, () => Buffer.alloc(0));
+  assert.deepEqual([asked.every((length) => length < 2 ** 31), asked.reduce((sum, length) => sum + length, 0)], [true, 2 ** 32]);
 });

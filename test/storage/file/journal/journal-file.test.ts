@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { JournalFile } from "../../../../src/storage/file/journal/journal-file.js";
 import { tempDir } from "../../../helpers/temp-dir.js";
-import { diskError, WatchedFiles } from "../../../helpers/watched-files.js";
+import { Barrier, diskError, WatchedFiles } from "../../../helpers/watched-files.js";
 
 const MIB = 1024 * 1024;
 
@@ -82,5 +82,19 @@ test("closing again does nothing more", async () => {
   const { file, files } = await fileOf(64 * 1024);
   await Promise.all([file.close(), file.close()]);
   await file.close();
+  assert.equal(files.count("close", /./), 2);
+});
+
+test("a file is closed once its zeros are written", async () => {
+  const { file, files } = await fileOf(2 * MIB);
+  const zeros = new Barrier();
+  files.gate = ({ kind }) => (kind === "write" ? zeros.opened : undefined);
+  const allocated = file.allocate();
+  const closed = file.close();
+  for (let turn = 0; turn < 10; turn += 1) await new Promise((resolve) => setImmediate(resolve));
+  assert.equal(files.count("close", /./), 0);
+  zeros.open();
+  await allocated;
+  await closed;
   assert.equal(files.count("close", /./), 2);
 });

@@ -199,3 +199,19 @@ test("a read does not fail with the opening for a write that it shares", async (
     assert.equal(files.count("open", /a$/), 2);
   }
 });
+
+test("all files are closed, and nothing is written to one any more, once that is said", async () => {
+  const { pool, files, dir, open } = poolOf();
+  const writing = new Barrier();
+  const writes = pool.use(join(dir, "a"), "write", async (file) => {
+    await writing.opened;
+    await file.write(Buffer.from("late"), 0);
+  });
+  let isClosed = false;
+  const closed = pool.closeAll().then(() => (isClosed = true));
+  await files.idle();
+  assert.equal(isClosed, false);
+  writing.open();
+  await Promise.all([writes, closed]);
+  assert.equal(open(), 0);
+});

@@ -3,7 +3,16 @@ import { errorCode, readWhole, type Files } from "../disk/files.js";
 import { replaceFile } from "../disk/replacement.js";
 import { coveredSidecarPath, sidecarPath, type Layout } from "../format/layout.js";
 import type { DataDirectory } from "./directory.js";
-import { decodeSidecar, encodeRefusal, encodeSidecar, isNotice } from "../format/sidecar.js";
+import type { StreamIdentity } from "../format/record.js";
+import { claimedSidecar, decodeSidecar, encodeRefusal, encodeSidecar, isNotice } from "../format/sidecar.js";
+
+/** What is known of a stream that is to be refused. */
+interface RefusedStream {
+  readonly batch?: number;
+  readonly isSource?: boolean;
+  /** The stream itself, where nothing of it is left; `null` where something is. */
+  readonly lostWithAll?: StreamIdentity | null;
+}
 
 /** Keeps what is not what was written under `damaged/`, at the place that it had. Nothing there is ever overwritten. */
 export class Quarantine {
@@ -51,7 +60,7 @@ export class Quarantine {
   async refuse(
     streamDirectory: string,
     reason: string,
-    { batch = 0, isSource = false }: { readonly batch?: number; readonly isSource?: boolean } = {},
+    { batch = 0, isSource = false, lostWithAll = null }: RefusedStream = {},
   ): Promise<void> {
     const path = sidecarPath(streamDirectory);
     const bytes = await readWhole(this.#files, path);
@@ -69,6 +78,9 @@ export class Quarantine {
     await this.#files.makeDirectory(streamDirectory);
     if (kept !== null && bytes !== null) await this.copy(path, bytes);
     if (bytes !== null) await this.copy(path, sidecar === null ? bytes : encodeSidecar(sidecar));
+    // What else is kept here is of an earlier stream of the name.
+    if (lostWithAll !== null)
+      await this.copy(path, encodeSidecar({ ...claimedSidecar(lostWithAll), batch: sidecar?.batch ?? batch }));
     await this.replaceSidecar(streamDirectory, encodeRefusal(reason));
   }
 

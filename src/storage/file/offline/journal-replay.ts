@@ -6,16 +6,14 @@ import { readWhole } from "../disk/files.js";
 import { replaceFile } from "../disk/replacement.js";
 import type { Survey, SurveyedFile } from "../survey/journal-survey.js";
 import { ownSidecar, type JournaledStream } from "../survey/journaled-stream.js";
-import { decodeRecords, encodeFrame, SECTOR_BYTES, type Frame } from "../format/record.js";
+import { decodeRecords, encodeFrame, SECTOR_BYTES, type Frame, type StreamIdentity } from "../format/record.js";
 import { keepStreams, NO_RECORDS, writeKept, type WantedStream } from "../journal/kept-journal.js";
 import { recover } from "../recovery/recovery.js";
 import { streamFiles } from "../segments/stream-files.js";
 import type { RepairSteps } from "./repair-steps.js";
 
 /** A stream whose records are not all there, or may not be. */
-export interface ShortStream {
-  readonly id: string;
-  readonly name: string;
+export interface ShortStream extends StreamIdentity {
   readonly directory: string;
   readonly reason: string;
   /** Whether nothing of it is left to apply records to. */
@@ -65,7 +63,7 @@ function shortStream(stream: JournaledStream): ShortStream {
   const reason = isLost
     ? "its creation is lost, with all that it had: it was in a damaged part of the journal, or in files that are gone"
     : `records of it from position ${gap?.tail ?? tail} on are lost, and its readers may have seen them`;
-  return { id: identity.id, name: identity.name, directory, reason, isLostWithAll: isLost };
+  return { ...identity, directory, reason, isLostWithAll: isLost };
 }
 
 /**
@@ -207,7 +205,10 @@ async function applyAll(
   await own.trash.idle();
   await own.pool.closeAll();
   if (failed !== null) throw failed;
-  for (const { id, directory, reason } of short)
-    await steps.quarantine.refuse(directory, reason, { batch: lastBatch, isSource: steps.isSource(id) });
+  for (const stream of short) {
+    const lostWithAll = stream.isLostWithAll ? stream : null;
+    const isSource = steps.isSource(stream.id);
+    await steps.quarantine.refuse(stream.directory, stream.reason, { batch: lastBatch, isSource, lostWithAll });
+  }
   return left;
 }

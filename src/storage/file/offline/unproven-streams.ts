@@ -2,6 +2,7 @@ import { mayHaveLost } from "../survey/damaged-place.js";
 import { isApplicable, shortStreams, type ShortStream } from "./journal-replay.js";
 import type { Survey } from "../survey/journal-survey.js";
 import { ownSidecar } from "../survey/journaled-stream.js";
+import type { StreamIdentity } from "../format/record.js";
 import type { Position } from "../../storage.js";
 import type { CheckedStream } from "../survey/stream-check.js";
 import type { StreamFactFinder } from "../survey/stream-facts.js";
@@ -19,17 +20,18 @@ export async function unprovenStreams(
   const found: ShortStream[] = [];
   if (damages.every(({ others }) => others === "nobody")) return found;
   const short = new Set(shortStreams(survey).map(({ directory }) => directory));
-  const note = (id: string, name: string, directory: string, tail: Position): void => {
-    if (!short.has(directory)) found.push({ id, name, directory, reason: reasonAt(tail), isLostWithAll: false });
+  const note = ({ id, name, config }: StreamIdentity, directory: string, tail: Position): void => {
+    if (!short.has(directory))
+      found.push({ id, name, config, directory, reason: reasonAt(tail), isLostWithAll: false });
   };
   for (const stream of facts.present.values()) {
-    const { directory, ended, tail } = stream;
-    const { id, name } = stream.identity;
+    const { identity, directory, ended, tail } = stream;
     const own = ownSidecar(stream);
     // Of one that its directory tells of, the sidecar is not in its place.
     const isOnlyHere = own === null ? isApplicable(stream, survey) : own.claimed || stream.isTold;
     const batch = own === null || own.claimed ? 0 : own.batch;
-    if (isOnlyHere && !ended && mayHaveLost(damages, { id, batch }, stream)) note(id, name, directory, tail);
+    if (isOnlyHere && !ended && mayHaveLost(damages, { id: identity.id, batch }, stream))
+      note(identity, directory, tail);
   }
   for await (const { directory, sidecar } of streams) {
     if (sidecar === null || sidecar.claimed || facts.deleted.has(sidecar.id)) continue;
@@ -37,7 +39,7 @@ export async function unprovenStreams(
     const present = facts.present.get(directory);
     const journaled = present?.identity.id === sidecar.id ? present : undefined;
     if (journaled?.ended !== true && mayHaveLost(damages, sidecar, journaled))
-      note(sidecar.id, sidecar.name, directory, journaled?.tail ?? sidecar.state.tail);
+      note(sidecar, directory, journaled?.tail ?? sidecar.state.tail);
   }
   return found;
 }

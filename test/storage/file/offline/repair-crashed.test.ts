@@ -75,6 +75,27 @@ describe("a directory after kill -9", () => {
     for (const name of ["a", "c"]) assert.equal(await textOf(engine, name), `${name}1,${name}2,${name}3,`);
   });
 
+  test("never serves an earlier stream of the name in place of one whose creation is lost", async (t) => {
+    const first = await openEngine();
+    await append(first.storage, await created(first.storage, "b", "x".repeat(3000)), "y".repeat(3000));
+    await first.storage.close();
+    rmSync(fileIn(first.dir, "b/0000000000003000.seg"));
+    await repair(first.dir);
+    assert.match((await repair(first.dir, true, ["b"])).lines.join(), /serve "b" again with 3000 bytes/);
+    const again = await openEngine({ dir: first.dir });
+    await remove(again.storage, await loaded(again.storage, "b"));
+    await append(again.storage, await created(again.storage, "b", "1,"), "2,");
+    const dir = await crash(again);
+    const journal = fileIn(join(dir, "journal"), ".journal");
+    const offsets = framesOf(journal).offsets;
+    flipBit(journal, (offsets.at(-2) ?? 0) + 60); // the creation of the later b
+    const { lines } = await repair(dir);
+    assert.match(lines.join("\n"), /left: b: .*: its creation is lost, with all that it had/);
+    assert.match((await repair(dir, true, ["b"])).lines.join("\n"), /give it up, .*: nothing of it is left, and its name is free$/);
+    assert.deepEqual([(await repair(dir)).lines, await findings(dir)], [[], []]);
+    assert.equal(await (await openFor(t, { dir })).storage.load("b"), null);
+  });
+
   test("takes what a stream's sidecar is ahead of the journal for a journal that has lost its end", async () => {
     const engine = await openOnFiles("quiet", "x");
     const stream = await created(engine.storage, "s", "1");

@@ -125,10 +125,10 @@ function family(entry, sources, forks) {
 export function requestsOf(url, query, hasToken, contentType) {
   const place =
     query["at"] !== undefined
-      ? `offset=${query["at"]}`
+      ? `offset=${quotable(query["at"])}`
       : query["since"] !== undefined
-        ? `since=${encodeURIComponent(query["since"])}`
-        : `last=${query["last"] ?? "100"}`;
+        ? `since=${quotable(query["since"])}`
+        : `last=${quotable(query["last"] ?? "100")}`;
   const header = hasToken ? ` \\\n  -H "Authorization: Bearer $STREAMDIR_TOKEN"` : "";
   const quoted = `'${url.href.replaceAll("'", "%27")}`;
   const text = JSON.stringify(url.href);
@@ -159,10 +159,18 @@ console.log(await answer.${isJson ? "json" : "text"}(), answer.headers.get("Stre
       `import { DurableStream } from "@durable-streams/client";
 
 const stream = new DurableStream({ url: ${text}${hasToken ? ", headers: { Authorization: `Bearer ${token}` }" : ""} });
-const reader = await stream.stream({ offset: "${query["at"] ?? "-1"}", live: "sse" });
+const reader = await stream.stream({ offset: ${JSON.stringify(query["at"] ?? "-1")}, live: "sse" });
 reader.${isJson ? "subscribeJson(async (batch) => console.log(batch.items));" : "subscribeText(async (chunk) => console.log(chunk.text));"}`,
     ],
   ];
+}
+
+/**
+ * A value of a query that ends no quotes: a link that somebody else made may have anything there.
+ * @param {string} value
+ */
+function quotable(value) {
+  return encodeURIComponent(value).replaceAll("'", "%27");
 }
 
 /** @param {[string, string][]} requests */

@@ -86,7 +86,7 @@ export class Api {
    * @param {{ headers?: Fields, body?: string | Uint8Array, signal?: AbortSignal | undefined }} [parts]
    */
   async send(method, url, { headers = {}, body, signal } = {}) {
-    const given = this.token === "" ? headers : { ...headers, Authorization: `Bearer ${this.token}` };
+    const given = headersOf(this.token === "" ? headers : { ...headers, Authorization: `Bearer ${this.token}` });
     const late = new AbortController();
     const timer = setTimeout(() => late.abort(), ANSWER_MS);
     const signals = [late.signal, ...(signal === undefined ? [] : [signal])];
@@ -105,7 +105,11 @@ export class Api {
       answer = await fetch(url, init);
     } catch (error) {
       if (signal?.aborted === true) throw error;
-      throw new ApiError(0, "unreachable", "The server can't be reached.");
+      const isLate = late.signal.aborted;
+      const why = isLate ? `The server has not answered for ${ANSWER_MS / 1000} s.` : "The server can't be reached.";
+      // What was sent may have come all the same.
+      const doubt = method === "GET" || method === "HEAD" ? "" : " It may have been done: look before you do it again.";
+      throw new ApiError(0, "unreachable", why + doubt);
     } finally {
       clearTimeout(timer);
     }
@@ -263,6 +267,16 @@ export class Api {
    */
   async pathOf(name) {
     return (await this.server()).prefix + encodeName(name);
+  }
+}
+
+/** @param {Fields} given What was typed may have characters that no header can have. */
+function headersOf(given) {
+  try {
+    return new Headers(given);
+  } catch {
+    const name = "Authorization" in given ? "The token, or what was typed," : "What was typed";
+    throw new ApiError(400, "bad-request", `${name} has characters that can't be sent.`);
   }
 }
 

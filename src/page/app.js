@@ -3,7 +3,7 @@
 import { Api, ApiError } from "./api.js";
 import { askCreate, askToken } from "./dialogs.js";
 import { byId, button, el } from "./dom.js";
-import { nameText, parseRoute, streamRoute } from "./route.js";
+import { nameText, parseRoute, streamRoute, visit } from "./route.js";
 import { ServerView } from "./server-view.js";
 import { StreamList } from "./stream-list.js";
 import { StreamView } from "./stream-view.js";
@@ -16,11 +16,16 @@ const list = new StreamList(api, showTrouble);
 let view = null;
 /** @type {Pick<import("./api.js").Facts, "allow" | "metrics" | "caller">} */
 const NOBODY = { allow: [], metrics: null, caller: null };
+/** Whether nobody has said yet what the token may do. */
+let isUnknown = false;
 
 function show() {
   const { place, name, query } = parseRoute(location.hash);
+  const isTab = (document.activeElement?.closest(".tabs") ?? null) !== null;
   view?.stop();
-  view = place === "server" ? new ServerView(api) : place === "stream" ? new StreamView(api, name, query, list) : null;
+  view = null;
+  if (place === "server") view = new ServerView(api);
+  if (place === "stream") view = new StreamView(api, name, query, list, isTab);
   list.selected = name;
   document.body.dataset["place"] = place;
   document.title = place === "stream" ? `${nameText(name)} · streamdir` : "streamdir";
@@ -32,7 +37,9 @@ function show() {
 /** Greys out what the token may do nowhere. */
 async function greyOut() {
   // What is wrong is said where the streams are listed.
-  const { allow, metrics, caller } = await api.server().catch(() => NOBODY);
+  const facts = await api.server().catch(() => NOBODY);
+  const { allow, metrics, caller } = facts;
+  isUnknown = facts === NOBODY;
   const may = metrics === null ? allow.filter((one) => one !== "admin") : allow;
   byId("token").title = caller === null ? "" : `You are ${caller}.`;
   for (const one of document.querySelectorAll("[data-needs]")) {
@@ -67,7 +74,7 @@ function home() {
 function create() {
   if (byId("create").hasAttribute("disabled")) return;
   const typed = /** @type {HTMLInputElement} */ (byId("find")).value;
-  askCreate(api, (name) => (location.hash = streamRoute(name)), typed.includes("*") ? "" : typed);
+  askCreate(api, (name) => visit(streamRoute(name)), typed.includes("*") ? "" : typed);
 }
 
 function token() {
@@ -84,6 +91,26 @@ function showTrouble(error) {
   byId("token").textContent = api.token === "" ? "Token" : "Token ✓";
   byId("token").className = isForeign ? "primary" : "";
   document.body.dataset["trouble"] = error === null ? "" : isForeign ? "right" : "server";
+  if (error === null && isUnknown) void greyOut();
+}
+
+/**
+ * A link to what is shown already shows it anew.
+ * @param {MouseEvent} event
+ */
+function click(event) {
+  const link = event.target instanceof Element ? event.target.closest("a") : null;
+  if (
+    link === null ||
+    link.hash === "" ||
+    link.hash !== location.hash ||
+    event.ctrlKey ||
+    event.metaKey ||
+    event.shiftKey
+  )
+    return;
+  event.preventDefault();
+  visit(link.hash);
 }
 
 /** @param {KeyboardEvent} event */
@@ -109,6 +136,7 @@ byId("create").addEventListener("click", create);
 byId("token").addEventListener("click", token);
 addEventListener("hashchange", show);
 addEventListener("keydown", key);
+addEventListener("click", click);
 showTrouble(null);
 list.reload();
 show();

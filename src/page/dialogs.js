@@ -1,6 +1,7 @@
 // What changes streams, each behind a dialog.
 
 import { byId, button, el, notice } from "./dom.js";
+import { asLines, kindOf } from "./messages.js";
 import { nameText } from "./route.js";
 
 /**
@@ -20,7 +21,8 @@ export function ask(title, label, fields, submit, { isDangerous = false } = {}) 
     does.disabled = true;
     try {
       await submit();
-      dialog.close();
+      // Meanwhile it may have been left for another one.
+      if (dialog.contains(does)) dialog.close();
     } catch (error) {
       fault.textContent = error instanceof Error ? error.message : String(error);
     }
@@ -31,7 +33,7 @@ export function ask(title, label, fields, submit, { isDangerous = false } = {}) 
     el(
       "form",
       { submit: send },
-      el("h2", {}, title),
+      el("h2", { id: "asked" }, title),
       ...fields,
       fault,
       el("div", { className: "buttons" }, cancel, does),
@@ -80,7 +82,9 @@ export function askCreate(api, onDone, beginning = "") {
   ];
   ask("New stream", "Create", fields, async () => {
     const headers = { "Content-Type": type.value, ...(ttl.value === "" ? {} : { "Stream-TTL": ttl.value }) };
-    const { status } = await api.create(name.value, headers, first.value === "" ? undefined : first.value);
+    const { value } = first;
+    const body = kindOf(type.value) === "text" ? asLines(value) : value;
+    const { status } = await api.create(name.value, headers, value === "" ? undefined : body);
     notice(status === 201 ? `${name.value} created.` : `${name.value} was there already: nothing was appended.`);
     onDone(name.value);
   });

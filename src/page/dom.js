@@ -56,8 +56,9 @@ export function notice(text, mood = "good") {
   noticeTimer = setTimeout(() => (element.textContent = ""), 6000);
 }
 
-/** @param {unknown} error */
+/** @param {unknown} error Nothing is wrong where somebody has left what was on its way. */
 export function complain(error) {
+  if (error instanceof DOMException && error.name === "AbortError") return;
   notice(error instanceof Error ? error.message : String(error), "bad");
 }
 

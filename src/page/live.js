@@ -29,12 +29,14 @@ export async function followStream(api, name, offset, signal, { onData, onState 
     const shown = await whileShown(signal);
     /** @type {{ data: string, isBase64: boolean }[]} */
     let uncertain = [];
+    let isHeard = false;
     try {
       await api.follow(api.urlOf(name, { live: "sse", offset: place }), shown, ({ event, data }, isBase64) => {
         if (event === "data") uncertain.push({ data, isBase64 });
         if (event !== "control") return;
         // A connection may end between data and the place after it: then the data comes again.
         const control = JSON.parse(data);
+        isHeard = true;
         place = control.streamNextOffset;
         delayMs = FIRST_DELAY_MS;
         for (const one of uncertain) onData(one.data, one.isBase64);
@@ -42,6 +44,8 @@ export async function followStream(api, name, offset, signal, { onData, onState 
         isOver = control.streamClosed === true;
         onState(isOver ? "closed" : "live", "");
       });
+      // A server ends each answer sooner or later; one without a place may end again at once.
+      if (!isHeard) throw new ApiError(0, "", "The connection ended.");
     } catch (error) {
       if (signal.aborted) return;
       if (shown.aborted) continue;
@@ -63,15 +67,16 @@ export async function followStream(api, name, offset, signal, { onData, onState 
  */
 export async function whileShown(signal) {
   while (document.hidden && !signal.aborted) await changed(signal);
-  const hidden = new AbortController();
-  const hide = () => {
-    if (!document.hidden) return;
-    document.removeEventListener("visibilitychange", hide);
-    hidden.abort();
-  };
-  document.addEventListener("visibilitychange", hide, { signal });
   return AbortSignal.any([signal, hidden.signal]);
 }
+
+/** Aborts when the page is hidden; then another one takes its place. */
+let hidden = new AbortController();
+document.addEventListener("visibilitychange", () => {
+  if (!document.hidden) return;
+  hidden.abort();
+  hidden = new AbortController();
+});
 
 /**
  * @param {AbortSignal} signal
@@ -79,8 +84,11 @@ export async function whileShown(signal) {
  */
 function changed(signal) {
   return new Promise((resolve) => {
-    signal.addEventListener("abort", () => resolve(), { once: true });
-    document.addEventListener("visibilitychange", () => resolve(), { once: true });
+    const heard = new AbortController();
+    const once = { once: true, signal: heard.signal };
+    const hear = () => (heard.abort(), resolve());
+    signal.addEventListener("abort", hear, once);
+    document.addEventListener("visibilitychange", hear, once);
   });
 }
 
@@ -91,7 +99,12 @@ function changed(signal) {
  */
 export function pause(ms, signal) {
   return new Promise((resolve) => {
-    const timer = setTimeout(resolve, ms);
-    signal.addEventListener("abort", () => (clearTimeout(timer), resolve()), { once: true });
+    const end = () => {
+      clearTimeout(timer);
+      signal.removeEventListener("abort", end);
+      resolve();
+    };
+    const timer = setTimeout(end, ms);
+    signal.addEventListener("abort", end);
   });
 }

@@ -37,7 +37,9 @@ export class MessagesPane {
   /** @type {import("./live.js").LiveState | "reading"} */
   #state = "reading";
   #detail = "";
-  #status = el("span", { className: "status", role: "status" });
+  #said = el("span", { role: "status" });
+  #figures = el("span", {});
+  #status = el("span", { className: "status" }, this.#said, this.#figures);
   #pause = button("Pause", () => this.togglePause(), { "aria-keyshortcuts": "p" });
   #more = button("Earlier messages", () => void this.#older());
   #ticker = 0;
@@ -67,7 +69,18 @@ export class MessagesPane {
     try {
       await (this.#isForward ? this.#forward(this.#place) : this.#begin());
     } catch (error) {
-      if (!this.#ending.signal.aborted) complain(error);
+      if (this.#ending.signal.aborted) return;
+      complain(error);
+      const why = error instanceof Error ? error.message : String(error);
+      this.element.append(
+        el(
+          "p",
+          { className: "empty" },
+          why,
+          " ",
+          button("Look again", () => this.#onAgain()),
+        ),
+      );
     }
   }
 
@@ -126,7 +139,7 @@ export class MessagesPane {
     return el(
       "div",
       { className: "toolbar" },
-      goTo(this.#query, this.#go),
+      goTo(() => this.#query, this.#go),
       filter,
       mode,
       this.#isForward ? null : this.#pause,
@@ -235,8 +248,13 @@ export class MessagesPane {
     if (dropped === 0 && this.#rest.length > 0) return this.#addEarlier(this.#rest);
     // Of live text it is not known how many bytes it took.
     if (dropped > 0 && kindOf(this.#entry.contentType) !== "json") return this.#endHere();
-    this.#known.units -= dropped;
-    this.#count -= dropped;
+    if (dropped > 0) {
+      // What was read and not shown yet is before what made room: it is read again.
+      const again = dropped + this.#rest.length;
+      this.#rest = [];
+      this.#known.units -= again;
+      this.#count -= again;
+    }
     this.#more.disabled = true;
     try {
       const { page, count } = await this.#before();
@@ -300,17 +318,21 @@ export class MessagesPane {
   #tell() {
     const rows = this.#rows;
     if (rows.dropped > 0) this.#more.hidden = false;
-    const parts = [STATES[this.#state]];
-    if (this.#detail !== "") parts.push(this.#detail);
-    if (this.#state === "live" && !rows.isPaused && this.#rate > 0) parts.push(`${numberText(this.#rate)} messages/s`);
-    if (rows.isPaused) parts.push(`paused${rows.pending > 0 ? `, ${numberText(rows.pending)} new` : ""}`);
-    if (rows.skipped > 0) parts.push(`${numberText(rows.skipped)} passed unseen`);
-    parts.push(
+    const said = [STATES[this.#state], this.#detail, rows.isPaused ? "paused" : ""].filter((part) => part !== "");
+    const figures = [];
+    if (this.#state === "live" && !rows.isPaused && this.#rate > 0)
+      figures.push(`${numberText(this.#rate)} messages/s`);
+    if (rows.isPaused && rows.pending > 0) figures.push(`${numberText(rows.pending)} new`);
+    if (rows.skipped > 0) figures.push(`${numberText(rows.skipped)} passed unseen`);
+    figures.push(
       rows.shown === rows.count
         ? `${numberText(rows.count)} shown`
         : `${numberText(rows.shown)} of ${numberText(rows.count)} shown`,
     );
-    this.#status.textContent = parts.filter((part) => part !== "").join(" · ");
+    const words = said.join(" · ");
+    // A screen reader says what changes there: not each figure.
+    if (this.#said.textContent !== words) this.#said.textContent = words;
+    this.#figures.textContent = (words === "" ? "" : " · ") + figures.join(" · ");
     this.#status.dataset["state"] = this.#state;
   }
 }
@@ -326,11 +348,11 @@ const STATES = {
 
 /**
  * Where to go in the stream.
- * @param {Record<string, string>} query
+ * @param {() => Record<string, string>} current
  * @param {(query: Record<string, string>) => void} go
  */
-function goTo(query, go) {
-  const kept = Object.fromEntries(Object.entries(query).filter(([key]) => key === "show" || key === "filter"));
+function goTo(current, go) {
+  const query = current();
   const kinds = { last: "Last", at: "From offset", since: "Since" };
   const now = query["since"] !== undefined ? "since" : query["at"] !== undefined ? "at" : "last";
   const kind = el(
@@ -350,7 +372,8 @@ function goTo(query, go) {
   const submit = (/** @type {Event} */ event) => {
     event.preventDefault();
     const value = place.value.trim() || (kind.value === "at" ? "-1" : "");
-    go({ ...kept, ...(value === "" ? {} : { [kind.value]: value }) });
+    const { show = "", filter = "" } = current();
+    go({ show, filter, ...(value === "" ? {} : { [kind.value]: value }) });
   };
   return el("form", { className: "goto", submit }, kind, place, el("button", { type: "submit" }, "Go"));
 }

@@ -57,6 +57,28 @@ export function splitLines(text) {
   return lines;
 }
 
+/**
+ * What was typed, with a line feed at its end: the next append begins a line.
+ * @param {string} text
+ */
+export function asLines(text) {
+  return text.endsWith("\n") ? text : `${text}\n`;
+}
+
+/**
+ * One JSON array of many, none of which has anything but white space around it.
+ * @param {readonly Uint8Array[]} arrays
+ * @returns {Uint8Array[]} In pieces.
+ */
+export function joinedArrays(arrays) {
+  const encoder = new TextEncoder();
+  const members = arrays.map((bytes) => bytes.subarray(bytes.indexOf(0x5b) + 1, bytes.lastIndexOf(0x5d)));
+  const pieces = members
+    .filter(({ length }) => length > 0)
+    .flatMap((bytes, at) => (at === 0 ? [bytes] : [encoder.encode(","), bytes]));
+  return [encoder.encode("["), ...pieces, encoder.encode("]")];
+}
+
 /** Bytes of a piece of a binary stream. */
 const PIECE_BYTES = 4096;
 

@@ -8,6 +8,7 @@ import { kindOf, splitArray, splitBytes, splitLines } from "./messages.js";
 export const PAGE_MESSAGES = 100;
 /** What is read for one page at most. */
 const MAX_PAGE_BYTES = 8 * 1024 * 1024;
+const LINE_FEED = 10;
 /** So often it is tried to read up to the same place twice, while somebody appends. */
 const TRIES = 3;
 
@@ -22,6 +23,8 @@ export class PageReader {
   #name;
   #kind;
   #signal;
+  /** @type {Uint8Array} The beginning of a line, in forward order. */
+  #rest = new Uint8Array();
 
   /**
    * @param {import("./api.js").Api} api
@@ -37,12 +40,16 @@ export class PageReader {
   }
 
   /**
-   * One answer from a place on, in the order of the stream.
+   * One answer from a place on, in the order of the stream. A line that ends in no answer yet comes with the next.
    * @param {import("./api.js").Fields} query
    */
   async forward(query) {
     const chunk = await this.#api.read(this.#name, query, this.#signal);
-    return { ...chunk, messages: this.messagesOf(chunk.bytes) };
+    const bytes = this.#rest.length === 0 ? chunk.bytes : joined([this.#rest, chunk.bytes]);
+    const isCut = this.#kind === "text" && !chunk.upToDate && bytes.length < MAX_PAGE_BYTES;
+    const end = isCut ? bytes.lastIndexOf(LINE_FEED) + 1 : bytes.length;
+    this.#rest = bytes.subarray(end);
+    return { ...chunk, messages: this.messagesOf(bytes.subarray(0, end)) };
   }
 
   /**

@@ -31,6 +31,16 @@ export function streamRoute(name, query = {}) {
 }
 
 /**
+ * Goes to a place, also to the one that is shown: it is shown anew.
+ * @param {string} route
+ */
+export function visit(route) {
+  const before = location.hash;
+  location.hash = route;
+  if (location.hash === before) dispatchEvent(new Event("hashchange"));
+}
+
+/**
  * A name as a path.
  * @param {string} name
  */

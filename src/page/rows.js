@@ -7,7 +7,7 @@ import { jsonView } from "./json-view.js";
 
 /** @typedef {string | Uint8Array} Message */
 /** @typedef {"json" | "text" | "hex"} Mode */
-/** @typedef {{ message: Message, text: string, element: HTMLElement | null }} Row */
+/** @typedef {{ message: Message, text: string, bytes: number, element: HTMLElement | null }} Row */
 
 /** What is kept on the page. */
 const MAX_ROWS = 1000;
@@ -29,6 +29,8 @@ export class Rows {
   #rows = [];
   /** @type {Message[]} */
   #pending = [];
+  /** In characters or bytes, whichever a message has. */
+  #pendingLength = 0;
   #bytes = 0;
   #filter = "";
   /** @type {Mode} */
@@ -86,12 +88,16 @@ export class Rows {
    * @param {readonly Message[]} messages
    */
   addLive(messages) {
-    for (const message of messages) this.#pending.push(message);
-    const excess = this.#pending.length - MAX_PENDING;
-    if (excess > 0) {
-      this.#pending.splice(0, excess);
-      this.skipped += excess;
+    for (const message of messages) {
+      this.#pending.push(message);
+      this.#pendingLength += message.length;
     }
+    let excess = Math.max(0, this.#pending.length - MAX_PENDING);
+    for (const message of this.#pending.slice(0, excess)) this.#pendingLength -= message.length;
+    for (; this.#pendingLength > MAX_BYTES && excess < this.#pending.length - 1; excess += 1)
+      this.#pendingLength -= this.#pending[excess]?.length ?? 0;
+    this.#pending.splice(0, excess);
+    this.skipped += excess;
     this.resume();
   }
 
@@ -120,12 +126,13 @@ export class Rows {
       .reverse()
       .map((message) => this.#rowOf(message));
     this.#pending = [];
+    this.#pendingLength = 0;
     this.#rows.unshift(...rows);
     this.element.prepend(...rows.map((row) => this.#draw(row)));
     while (this.#rows.length > MAX_ROWS || (this.#bytes > MAX_BYTES && this.#rows.length > 1)) {
       const last = this.#rows.pop();
       this.dropped += 1;
-      this.#bytes -= last?.message.length ?? 0;
+      this.#bytes -= last?.bytes ?? 0;
       last?.element?.remove();
     }
     this.#onChange();
@@ -136,8 +143,10 @@ export class Rows {
    * @returns {Row}
    */
   #rowOf(message) {
-    this.#bytes += message.length;
-    return { message, text: typeof message === "string" ? message : new TextDecoder().decode(message), element: null };
+    const isText = typeof message === "string";
+    const bytes = isText ? new TextEncoder().encode(message).length : message.length;
+    this.#bytes += bytes;
+    return { message, text: isText ? message : new TextDecoder().decode(message), bytes, element: null };
   }
 
   /** @param {Row} row */
@@ -157,7 +166,7 @@ export class Rows {
       el(
         "div",
         { className: "tools" },
-        el("span", {}, bytesText(row.message.length)),
+        el("span", {}, bytesText(row.bytes)),
         button("Copy", () => void copy(row.text, "Message")),
       ),
     );
@@ -170,11 +179,11 @@ export class Rows {
    * @param {Row} row
    * @returns {Node}
    */
-  #bodyOf({ message, text }) {
+  #bodyOf({ message, text, bytes: size }) {
     const isLong = text.length > SHOWN_CHARS;
     if (this.#mode === "json" && text.length < 1024 * 1024) return jsonView(text);
     if (this.#mode !== "hex")
-      return isLong ? cut(text.slice(0, SHOWN_CHARS), () => text, text.length) : document.createTextNode(text);
+      return isLong ? cut(text.slice(0, SHOWN_CHARS), () => text, size) : document.createTextNode(text);
     const bytes = typeof message === "string" ? new TextEncoder().encode(message) : message;
     const first = hexDump(bytes.subarray(0, 1024));
     return bytes.length > 1024

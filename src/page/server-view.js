@@ -73,6 +73,8 @@ export class ServerView {
     for (let readAt = 0; !signal.aborted;) {
       try {
         const samples = parseMetrics(await this.#api.metrics());
+        if (sumOf(samples, "streamdir_build_info") === null)
+          throw new ApiError(404, "unknown-path", "What is at that address is not streamdir's.");
         const now = performance.now();
         for (const chart of this.#charts)
           chart.add(samples, before ?? samples, before === null ? Infinity : (now - readAt) / 1000);

@@ -11,6 +11,10 @@ import { listQueryOf, treeOf } from "./tree.js";
 /** @typedef {import("./tree.js").Node<Entry>} TreeNode */
 
 const PAGE_STREAMS = 200;
+/** As many as one answer of the list has. */
+const MAX_PAGE_STREAMS = 1000;
+/** What the tree has at most; what is beyond it is found by typing. */
+const MAX_STREAMS = 5000;
 const TYPING_MS = 150;
 /** Redrawn at most so often, whatever comes and goes. */
 const REDRAW_MS = 250;
@@ -23,6 +27,10 @@ export class StreamList {
   #find = /** @type {HTMLInputElement} */ (byId("find"));
   /** @type {Entry[]} */
   #entries = [];
+  /** How many there may be, by what somebody has asked for: streams that are made meanwhile push out the last ones. */
+  #room = MAX_PAGE_STREAMS;
+  #said = el("span", {});
+  #more = button("More streams", () => this.#loadAside(this.#ending.signal, false));
   /** @type {string | null} */
   #next = null;
   /** @type {(() => void)[] | null} What comes while a page is read, which may be older. */
@@ -80,6 +88,7 @@ export class StreamList {
     this.#ending.abort();
     this.#ending = new AbortController();
     this.#entries = [];
+    this.#room = MAX_PAGE_STREAMS;
     this.#next = null;
     void this.#run(this.#ending.signal);
   }
@@ -146,21 +155,41 @@ export class StreamList {
   async #loadNow(signal, fromStart) {
     if (signal.aborted || (!fromStart && this.#next === null)) return;
     const after = fromStart ? "" : (this.#next ?? "");
-    const limit = fromStart ? Math.min(1000, Math.max(PAGE_STREAMS, this.#entries.length)) : PAGE_STREAMS;
+    const wanted = fromStart ? Math.max(PAGE_STREAMS, this.#entries.length) : PAGE_STREAMS;
     /** @type {(() => void)[]} */
     const late = (this.#late = []);
-    const query = { ...listQueryOf(this.#find.value), limit: String(limit), ...(after === "" ? {} : { after }) };
     try {
-      const { streams, next } = await this.#api.list(query, signal);
+      const { streams, next } = await this.#pages(after, wanted, signal);
       if (signal.aborted) return;
       this.#entries = fromStart ? streams : [...this.#entries, ...streams];
       this.#next = next;
+      this.#room = Math.max(this.#room, this.#entries.length);
     } finally {
       this.#late = null;
     }
     for (const take of late) take();
     this.#onTrouble(null);
     this.#draw();
+  }
+
+  /**
+   * @param {string} after
+   * @param {number} wanted
+   * @param {AbortSignal} signal
+   */
+  async #pages(after, wanted, signal) {
+    /** @type {Entry[]} */
+    const streams = [];
+    for (let next = after; ;) {
+      const limit = Math.min(MAX_PAGE_STREAMS, wanted - streams.length);
+      const query = { ...listQueryOf(this.#find.value), limit: String(limit), ...(next === "" ? {} : { after: next }) };
+      const page = await this.#api.list(query, signal);
+      streams.push(...page.streams);
+      // The server may end a page early; nobody waits for another one who has not seen more.
+      if (page.next === null || streams.length >= wanted || wanted <= MAX_PAGE_STREAMS)
+        return { streams, next: page.next };
+      next = page.next;
+    }
   }
 
   /**
@@ -180,6 +209,10 @@ export class StreamList {
       const entry = this.#learnt?.name === data.name ? this.#learnt : { ...NEW, ...data };
       if (known) this.#entries[at] = entry;
       else this.#entries.splice(at < 0 ? this.#entries.length : at, 0, entry);
+      if (this.#entries.length > this.#room) {
+        this.#entries.length = this.#room;
+        this.#next = this.#entries.at(-1)?.name ?? null;
+      }
     }
     this.#drawSoon(signal);
   }
@@ -192,21 +225,25 @@ export class StreamList {
   #draw() {
     clearTimeout(this.#redraw);
     this.#redraw = 0;
-    const focused = document.activeElement instanceof HTMLElement ? document.activeElement.dataset["name"] : undefined;
+    const { activeElement: active } = document;
+    const focused = active instanceof HTMLElement && this.#tree.contains(active) ? { ...active.dataset } : null;
     this.#tree.replaceChildren(this.#level(treeOf(this.#entries)));
-    if (focused !== undefined)
-      this.#links()
-        .find((link) => link.dataset["name"] === focused)
-        ?.focus();
+    if (focused !== null)
+      [.../** @type {NodeListOf<HTMLElement>} */ (this.#tree.querySelectorAll("a, summary"))]
+        .find(({ dataset }) => dataset["name"] === focused["name"] && dataset["path"] === focused["path"])
+        ?.focus({ preventScroll: true });
     const count = this.#entries.length;
-    const more = this.#next === null ? null : button("More streams", () => this.#loadAside(this.#ending.signal, false));
+    const isFull = this.#next !== null && count >= MAX_STREAMS;
     const said =
       count === 0
         ? this.#find.value === ""
           ? "No stream yet. Make the first one with New."
           : "No stream is called so."
-        : `${numberText(count)} stream${count === 1 ? "" : "s"}${this.#next === null ? "" : ", and more"}`;
-    this.#listed.replaceChildren(el("span", {}, said), ...(more === null ? [] : [more]));
+        : `${numberText(count)} stream${count === 1 ? "" : "s"}${this.#next === null ? "" : ", and more"}${isFull ? ": find them by their names" : ""}`;
+    if (this.#said.parentElement !== this.#listed) this.#listed.replaceChildren(this.#said, this.#more);
+    // A screen reader says what changes there.
+    if (this.#said.textContent !== said) this.#said.textContent = said;
+    this.#more.hidden = this.#next === null || isFull;
   }
 
   /**
@@ -233,7 +270,7 @@ export class StreamList {
     const folder = el(
       "details",
       { open: !this.#closed.has(node.path) },
-      el("summary", {}, `${nameText(node.label)}/`),
+      el("summary", { "data-path": node.path }, `${nameText(node.label)}/`),
       this.#level(node.children),
     );
     folder.addEventListener("toggle", () =>

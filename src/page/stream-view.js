@@ -5,9 +5,9 @@ import { ApiError } from "./api.js";
 import { askClose, askDelete, askFork } from "./dialogs.js";
 import { button, complain, el, notice } from "./dom.js";
 import { bytesText } from "./figures.js";
-import { kindOf } from "./messages.js";
+import { asLines, joinedArrays, kindOf } from "./messages.js";
 import { MessagesPane } from "./messages-pane.js";
-import { nameText, streamRoute } from "./route.js";
+import { nameText, streamRoute, visit } from "./route.js";
 
 /** @typedef {import("./api.js").Entry} Entry */
 
@@ -25,6 +25,7 @@ export class StreamView {
   #name;
   #query;
   #list;
+  #focusesTab;
   #badges = el("p", { className: "badges" });
   #freshening = 0;
   #ending = new AbortController();
@@ -36,8 +37,10 @@ export class StreamView {
    * @param {string} name
    * @param {Record<string, string>} query
    * @param {import("./stream-list.js").StreamList} list
+   * @param {boolean} focusesTab Whether somebody has come by one of the tabs, and goes on there.
    */
-  constructor(api, name, query, list) {
+  constructor(api, name, query, list, focusesTab) {
+    this.#focusesTab = focusesTab;
     this.#api = api;
     this.#name = name;
     this.#query = query;
@@ -70,7 +73,8 @@ export class StreamView {
 
   /** @param {string} why */
   #missing(why) {
-    this.element.replaceChildren(el("h1", {}, nameText(this.#name)), el("p", { className: "empty" }, why));
+    const again = button("Look again", () => void this.start());
+    this.element.replaceChildren(el("h1", {}, nameText(this.#name)), el("p", { className: "empty" }, why, " ", again));
   }
 
   /**
@@ -79,7 +83,11 @@ export class StreamView {
    */
   async #draw(entry, allow) {
     const tab = this.#query["tab"] ?? "";
-    this.element.replaceChildren(this.#head(entry, allow), this.#tabs(tab));
+    const tabs = el("nav", { className: "tabs", "aria-label": "Views" }, ...this.#links(tab));
+    this.element.replaceChildren(this.#head(entry, allow), tabs);
+    if (this.#focusesTab)
+      /** @type {HTMLElement | null} */ (tabs.querySelector("[aria-current]"))?.focus();
+    this.#focusesTab = false;
     if (tab === "about") return this.element.append(await aboutView(this.#api, entry, this.#list.entries));
     if (tab === "code") {
       const requests = requestsOf(this.#api.urlOf(entry.name), this.#query, this.#api.token !== "", entry.contentType);
@@ -88,8 +96,9 @@ export class StreamView {
     const go = (/** @type {Record<string, string>} */ query, isQuiet = false) => {
       this.#query = query;
       const route = streamRoute(entry.name, query);
-      if (isQuiet) history.replaceState(null, "", route);
-      else location.hash = route;
+      if (!isQuiet) return visit(route);
+      history.replaceState(null, "", route);
+      tabs.replaceChildren(...this.#links(tab));
     };
     const told = { onNews: () => this.#freshen(entry), onAgain: () => this.#again() };
     const pane = (this.#pane = new MessagesPane(this.#api, entry, this.#query, go, told));
@@ -112,12 +121,12 @@ export class StreamView {
     const actions = [
       button(
         "Fork",
-        () => askFork(this.#api, entry, (made) => (location.hash = streamRoute(made))),
+        () => askFork(this.#api, entry, (made) => visit(streamRoute(made))),
         unless(allow.includes("create"), "You may not create streams."),
       ),
       button("Download", () => void this.#download(entry)),
       button("Close", () => askClose(this.#api, entry, again), closing),
-      button("Delete", () => askDelete(this.#api, entry, () => (location.hash = "#/")), {
+      button("Delete", () => askDelete(this.#api, entry, () => this.#ending.signal.aborted || visit("#/")), {
         className: "danger",
         ...unless(may.includes("delete"), "You may not delete this stream."),
       }),
@@ -133,13 +142,12 @@ export class StreamView {
   }
 
   /** @param {string} current */
-  #tabs(current) {
-    const links = Object.entries(TABS).map(([tab, label]) => {
+  #links(current) {
+    return Object.entries(TABS).map(([tab, label]) => {
       const link = el("a", { href: streamRoute(this.#name, { ...this.#query, tab }) }, label);
       if (tab === current) link.setAttribute("aria-current", "page");
       return link;
     });
-    return el("nav", { className: "tabs", "aria-label": "Views" }, ...links);
   }
 
   /** @param {Entry} entry */
@@ -162,15 +170,13 @@ export class StreamView {
     const form = el("form", { className: "composer" }, text, send);
     form.addEventListener("submit", async (event) => {
       event.preventDefault();
-      if (text.value === "") return;
+      const { value } = text;
+      // A key is no button: it is not disabled.
+      if (send.disabled || value === "") return;
       send.disabled = true;
       try {
-        await this.#api.append(
-          name,
-          contentType,
-          kind === "text" && !text.value.endsWith("\n") ? `${text.value}\n` : text.value,
-        );
-        text.value = "";
+        await this.#api.append(name, contentType, kind === "text" ? asLines(value) : value);
+        if (text.value === value) text.value = "";
         text.focus();
       } catch (error) {
         complain(error);
@@ -200,7 +206,8 @@ export class StreamView {
         offset = chunk.next;
         notice(bytes === null ? bytesText(size) : `${bytesText(size)} of ${bytesText(bytes)}`);
       }
-      const url = URL.createObjectURL(new Blob(/** @type {BlobPart[]} */ (parts), { type: contentType }));
+      const whole = kindOf(contentType) === "json" ? joinedArrays(parts) : parts;
+      const url = URL.createObjectURL(new Blob(/** @type {BlobPart[]} */ (whole), { type: contentType }));
       el("a", { href: url, download: name.replaceAll("/", "_") }).click();
       setTimeout(() => URL.revokeObjectURL(url), 60_000);
     } catch (error) {

@@ -163,7 +163,7 @@ for (const screen of [DESK, TELEPHONE]) {
       await world.sees(".status", "live");
       await world.click("Pause");
       await world.send("POST", "j", JSON_TYPE, "[1,2]");
-      await world.sees(".status", "paused, 2 new");
+      await world.sees(".status", "paused · 2 new");
       assert.deepEqual(await world.texts(ROWS), ["0"]);
       await world.click("Resume");
       await world.until(`document.querySelectorAll(${JSON.stringify(ROWS)}).length === 3`);

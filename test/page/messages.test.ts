@@ -1,6 +1,16 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { fromBase64, hexDump, kindOf, membersOf, splitArray, splitBytes, splitLines } from "../../src/page/messages.js";
+import {
+  asLines,
+  fromBase64,
+  hexDump,
+  joinedArrays,
+  kindOf,
+  membersOf,
+  splitArray,
+  splitBytes,
+  splitLines,
+} from "../../src/page/messages.js";
 
 test("an array is cut into its values as they were written", () => {
   for (const [text, values] of [
@@ -84,4 +94,14 @@ test("a dump has places, bytes and characters", () => {
   const [first, second] = hexDump(Uint8Array.from({ length: 18 }, (_, at) => at + 0x3f)).split("\n");
   assert.equal(first, "00000000  3f 40 41 42 43 44 45 46  47 48 49 4a 4b 4c 4d 4e  ?@ABCDEFGHIJKLMN");
   assert.equal(second, `00000010  4f 50${" ".repeat(45)}OP`);
+});
+
+test("arrays are joined to one, those without members left out", () => {
+  const joined = (...texts: string[]): string => Buffer.concat(joinedArrays(texts.map((text) => Buffer.from(text)))).toString();
+  assert.equal(joined("[1,\n2]", "[]", '["[]"]'), '[1,\n2,"[]"]');
+  assert.equal(joined("[]"), "[]");
+});
+
+test("what is typed is lines", () => {
+  assert.deepEqual(["a", "a\n", "a\nb"].map(asLines), ["a\n", "a\n", "a\nb\n"]);
 });

@@ -51,6 +51,37 @@ describe("the messages of a stream in Chromium", { skip: lacksChromium, timeout:
     world.hasNoFaults();
   });
 
+  test("are read back with those that were read and not shown yet when newer ones came", async (context) => {
+    const world = await World.open(context);
+    await world.send("PUT", "j", JSON_TYPE, `[${downFrom(2500).reverse().join()}]`);
+    await world.open("#/s/j?last=1200");
+    await world.sees(".status", "live · 1000 shown");
+    await world.send("POST", "j", JSON_TYPE, "[2500,2501,2502]");
+    await world.sees(ROWS, "2502");
+    await readBack(world);
+    assert.deepEqual(await world.texts(ROWS), downFrom(2503));
+    world.hasNoFaults();
+  });
+
+  test("are cut at the ends of lines where they are read on, not at those of answers", async (context) => {
+    const world = await World.open(context, { flags: ["--chunk-bytes", "8"] });
+    await world.send("PUT", "t", TEXT, "on");
+    for (const part of ["e\ntwo", Buffer.from("€\n").subarray(0, 1), Buffer.from("€\n").subarray(1)])
+      await world.send("POST", "t", TEXT, part);
+    await world.open("#/s/t?at=-1");
+    await world.until("document.querySelector('.more button')?.textContent === 'More'");
+    while (!(await world.page.evaluate("document.querySelector('.more button')?.hidden ?? true"))) {
+      const before = await world.page.evaluate("document.querySelector('.status').textContent");
+      await world.click("More");
+      await world.until(
+        `document.querySelector('.status').textContent !== ${JSON.stringify(before)} || !document.querySelector('.more button').disabled`,
+      );
+    }
+    await world.sees(".status", "up to the tail");
+    assert.deepEqual(await world.texts(ROWS), ["one", "two€"]);
+    world.hasNoFaults();
+  });
+
   test("are read back a few at a time where they are long", async (context) => {
     const world = await World.open(context);
     await world.send("PUT", "t", TEXT);

@@ -1,0 +1,133 @@
+// What is done once more in the page: asked again, pressed again, looked at again.
+
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import { lacksChromium } from "../helpers/chromium.js";
+import { JSON_TYPE, ROWS, TEXT, World } from "./world.js";
+
+describe("the page, asked again", { skip: lacksChromium, timeout: 240_000 }, () => {
+  test("shows a stream that was missing, when it is there or was made", async (context) => {
+    const world = await World.open(context);
+    await world.open("#/s/a");
+    await world.sees("#main .empty", "There is no stream of this name.");
+    await world.click("New");
+    await world.fill("dialog input", "a");
+    await world.fill("dialog textarea", "1");
+    await world.click("Create");
+    await world.sees(ROWS, "1");
+    await world.open("#/s/b");
+    await world.sees("#main .empty", "There is no stream of this name.");
+    await world.send("PUT", "b", JSON_TYPE, "[2]");
+    await world.click("Look again");
+    await world.sees(ROWS, "2");
+    world.hasNoFaults(/favicon|404/);
+  });
+
+  test("appends once for the keys that are pressed twice, and keeps what was typed meanwhile", async (context) => {
+    const world = await World.open(context);
+    await world.send("PUT", "a", JSON_TYPE);
+    await world.open("#/s/a");
+    await world.sees(".status", "live");
+    await world.fill(".composer textarea", "1");
+    await world.page.evaluate(`{
+      const field = document.querySelector(".composer textarea");
+      const press = () => field.dispatchEvent(new KeyboardEvent("keydown", { key: "Enter", ctrlKey: true, bubbles: true }));
+      press();
+      press();
+      field.value = "typed meanwhile";
+    }`);
+    await world.sees(ROWS, "1");
+    await world.until("!document.querySelector('.composer button').disabled");
+    assert.equal(await world.page.evaluate("document.querySelector('.composer textarea').value"), "typed meanwhile");
+    assert.deepEqual(await (await world.send("GET", "a")).json(), [1]);
+    world.hasNoFaults();
+  });
+
+  test("gives a stream of JSON that takes several answers as one array, and text as it is", async (context) => {
+    const world = await World.open(context, { flags: ["--chunk-bytes", "16"] });
+    const values = Array.from({ length: 9 }, (_, at) => `message ${at}`);
+    await world.send("PUT", "j", JSON_TYPE, JSON.stringify(values));
+    await world.send("PUT", "t", TEXT, "one\n");
+    await world.send("POST", "t", TEXT, `${"two ".repeat(10)}\n`);
+    for (const [name, text] of [
+      ["j", JSON.stringify(values)],
+      ["t", `one\n${"two ".repeat(10)}\n`],
+    ] as const) {
+      await world.open(`#/s/${name}`);
+      await world.page.evaluate("URL.createObjectURL = (blob) => ((window.saved = blob), 'data:,'), null");
+      await world.click("Download");
+      await world.until("window.saved !== undefined");
+      const saved = String(await world.page.evaluate("window.saved.text()"));
+      assert.deepEqual(name === "j" ? JSON.parse(saved) : saved, name === "j" ? JSON.parse(text) : text);
+    }
+    world.hasNoFaults();
+  });
+
+  test("begins a line with each append to a text whose first message had no end", async (context) => {
+    const world = await World.open(context);
+    await world.open();
+    await world.click("New");
+    await world.fill("dialog input", "t");
+    await world.fill("dialog input[list]", "text/plain");
+    await world.fill("dialog textarea", "hello");
+    await world.click("Create");
+    await world.sees(ROWS, "hello");
+    await world.fill(".composer textarea", "world");
+    await world.click("Append");
+    await world.sees(ROWS, "world");
+    await world.page.reload();
+    await world.sees(".status", "2 shown");
+    assert.deepEqual(await world.texts(ROWS), ["world", "hello"]);
+    world.hasNoFaults();
+  });
+
+  test("keeps the filter when it goes to another place", async (context) => {
+    const world = await World.open(context);
+    await world.send("PUT", "j", JSON_TYPE, "[1,2,12,3]");
+    await world.open("#/s/j");
+    await world.sees(".status", "4 shown");
+    await world.fill('.toolbar input[type="search"]', "2");
+    await world.sees(".status", "2 of 4 shown");
+    await world.click("Go");
+    await world.until("location.hash === '#/s/j?filter=2'");
+    await world.sees(".status", "2 of 4 shown");
+    await world.click("Code");
+    await world.sees(".codes", "curl");
+    await world.page.evaluate("document.querySelector('.tabs a').focus()");
+    await world.click("Messages");
+    await world.sees(".status", "2 of 4 shown");
+    assert.equal(await world.page.evaluate("document.activeElement.textContent"), "Messages");
+    world.hasNoFaults();
+  });
+
+  test("has a bound for the tree, also where streams are made while it is open", async (context) => {
+    const world = await World.open(context);
+    await world.open();
+    await world.sees("#listed", "No stream yet");
+    for (let at = 0; at < 1050; at += 50)
+      await Promise.all(Array.from({ length: 50 }, (_, one) => world.send("PUT", `s${String(at + one).padStart(4, "0")}`)));
+    await world.sees("#listed", "1000 streams, and more");
+    assert.equal(await world.page.evaluate("document.querySelectorAll('#tree a').length"), 1000);
+    await world.click("More streams");
+    await world.sees("#listed", "1050 streams");
+    world.hasNoFaults();
+  });
+
+  test("waits before it asks a server again that ends each answer at once", async (context) => {
+    const world = await World.open(context);
+    await world.send("PUT", "a", JSON_TYPE, "[1]");
+    await world.page.beginWith(`{
+      const real = fetch;
+      window.follows = 0;
+      window.fetch = (url, init) => {
+        if (!String(url).includes("/a?live=sse")) return real(url, init);
+        window.follows += 1;
+        return Promise.resolve(new Response("", { status: 200 }));
+      };
+    }`);
+    await world.open("#/s/a");
+    await world.sees(".status", "trying again");
+    assert.ok(Number(await world.page.evaluate("window.follows")) < 5);
+    world.hasNoFaults();
+  });
+});

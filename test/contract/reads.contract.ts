@@ -104,6 +104,29 @@ function testReads(open: StorageFactory): void {
     }
   });
 
+  test("places in forks of forks are found in what they share, however little that is, and never beyond their tails", async (t) => {
+    const { storage, restart } = await open(t);
+    const first = await created(storage, "first");
+    for (let index = 0; index < 10; index += 1)
+      assert.equal(await append(storage, first, recordOf(bytesOf(2, index), { atMs: 10 * index }), 2 * index), "durable");
+    const second = await forked(storage, first, "second", 20);
+    const third = await forked(storage, second, "third", 10);
+    const fourth = await forked(storage, third, "fourth", 9);
+    assert.equal(await append(storage, fourth, recordOf("!", { atMs: 100 }), 9), "durable");
+    for (const engine of [storage, await restart()]) {
+      for (const [name, last, since] of [
+        ["third", [8, 6, 4, 2, 0, 0], [0, 2, 8, 10, 10]],
+        ["fourth", [9, 8, 6, 4, 2, 0, 0], [0, 2, 8, 9, 9]],
+      ] as const) {
+        const fork = await loaded(engine, name);
+        for (const [index, position] of last.entries())
+          assert.deepEqual(await engine.placeOfLast(fork, index + 1, () => 1), { position, skip: 0 }, `${name}: the last ${index + 1}`);
+        for (const [index, atMs] of [0, 10, 40, 50, 90].entries())
+          assert.equal(await engine.placeSince(fork, atMs), since[index], `${name}: since ${atMs}`);
+      }
+    }
+  });
+
   test("every position has a segment before it that it is in or at the end of", async (t) => {
     const { storage } = await open(t);
     const stream = await created(storage, "s");

@@ -169,6 +169,31 @@ describe("where several servers write", () => {
     await clock.through(steps()).finally(stop);
   });
 
+  test("a stream does not expire early for one that knows only of the read before the last at the other", async () => {
+    const { all, clock, stop } = frontEnds(2, new Random(1));
+    const [one, other] = all.map(({ registry }) => registry);
+    assert.ok(one !== undefined && other !== undefined);
+    const read = async (): Promise<void> => {
+      const found = await other.find("s");
+      assert.ok("tail" in found);
+      await found.touch();
+    };
+    const steps = async (): Promise<void> => {
+      assert.equal(gist(await one.create("s", createOf({ ttlSeconds: 2 }))), "created");
+      await read();
+      await clock.pause(1000);
+      const notedAtMs = clock.nowMs();
+      await read();
+      await clock.pause(400);
+      await read(); // too soon after the one before to be noted
+      await clock.pause(notedAtMs + 2250 - clock.nowMs());
+      assert.ok("tail" in (await one.find("s")), "the last read was answered less than two seconds ago");
+      await clock.pause(1000);
+      assert.ok("code" in (await one.find("s")));
+    };
+    await clock.through(steps()).finally(stop);
+  });
+
   test("a source that another has deleted is gone while it has forks, and its name is free after that, whoever asks", async () => {
     const { all, clock, stop } = frontEnds(2, new Random(1));
     const [one, other] = all.map(({ registry }) => registry);

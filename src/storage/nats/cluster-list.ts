@@ -12,7 +12,7 @@ import {
 } from "../storage.js";
 import { decodeChange, type PlacedChange } from "./log/change.js";
 import { LogUnavailableError, type LogMessage, type ReplicatedLog } from "./log/replicated-log.js";
-import { isExcess } from "./memory/cluster-stream.js";
+import { isExcess, type ClusterStream } from "./memory/cluster-stream.js";
 import { whenLed } from "./reading/when-led.js";
 
 /** Names are read again after this: a server may have ended before it told the others of a stream. */
@@ -22,7 +22,12 @@ const MAX_AGE_MS = 10 * 60_000;
 interface Announcement {
   readonly kind: keyof StreamEvents;
   readonly name: string;
+  /** The last message of the stream then; a server of a version before does not tell it. */
+  readonly sequence?: number;
 }
+
+/** Names of which it is remembered how far others have told: what is told late is so by seconds. */
+const MAX_TOLD = 10_000;
 
 /** Lists streams by name: the names are in memory once they are asked for; front ends tell each other of new ones. */
 export class ClusterList implements StreamList {
@@ -37,6 +42,8 @@ export class ClusterList implements StreamList {
   #loading: Promise<void> | null = null;
   /** What was announced while the names were read: it is newer. */
   readonly #since: Announcement[] = [];
+  /** The newest message of which was told, by the name of its stream; the least recently told first. */
+  readonly #told = new Map<string, number>();
 
   /** `look` finds a stream without bringing it into memory. */
   constructor(log: ReplicatedLog, clock: Pick<Clock, "nowMs">, look: (name: string) => Promise<StoredStream | null>) {
@@ -95,13 +102,14 @@ export class ClusterList implements StreamList {
   }
 
   /** Tells all front ends of what happened here. */
-  tell(kind: Announcement["kind"], name: string): void {
-    this.#log.announce(JSON.stringify({ kind, name }));
+  tell(kind: Announcement["kind"], { name, sequence }: Pick<ClusterStream, "name" | "sequence">): void {
+    this.#log.announce(JSON.stringify({ kind, name, sequence } satisfies Announcement));
   }
 
   /** Takes in what a front end tells. */
   async heard(text: string): Promise<void> {
     const announced = JSON.parse(text) as Announcement; // only front ends announce
+    if (this.#isOver(announced)) return;
     if (this.#isKnown) note(this.#names, announced);
     if (this.#loading !== null) this.#since.push(announced);
     const { kind, name } = announced;
@@ -110,6 +118,19 @@ export class ClusterList implements StreamList {
       const stream = await this.#look(name);
       if (stream !== null) this.events.emit(kind, stream);
     }
+  }
+
+  /** Whether later news of that name have come: who had to ask what became of a change tells of it late. */
+  #isOver({ name, sequence }: Announcement): boolean {
+    if (sequence === undefined) return false;
+    if (sequence < (this.#told.get(name) ?? 0)) return true;
+    this.#told.delete(name);
+    this.#told.set(name, sequence);
+    for (const [leastRecent] of this.#told) {
+      if (this.#told.size <= MAX_TOLD) break;
+      this.#told.delete(leastRecent);
+    }
+    return false;
   }
 
   /** Reads the names again when they are next asked for: something may have been missed. */

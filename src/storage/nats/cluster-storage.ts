@@ -83,7 +83,7 @@ export class ClusterStorage implements Storage {
     this.#bytes = new StreamBytes(parts, states);
     this.#places = new Places(parts);
     this.#edges = new ForkEdges(parts, states, { log, clock, timeoutMs, random });
-    this.#trims = new Trims(parts, this.#publisher, this.#edges, reserve);
+    this.#trims = new Trims(parts, states, this.#publisher, this.#edges, reserve);
     const isIdle = (stream: ClusterStream): boolean => this.#publisher.isIdle(stream);
     const onUnread = (fault: unknown): void => this.#failed("a stream's news can't be read", fault);
     this.#watches = new Watches(parts, states, isIdle, onUnread);
@@ -166,7 +166,7 @@ export class ClusterStorage implements Storage {
     const settled = (how: Settlement): void => {
       if (how === "durable") {
         if (parent !== null) parent.forkCount += 1;
-        this.streamList.tell("created", name);
+        this.streamList.tell("created", stream);
       } else this.#uncreated(stream, how);
       settle(how);
     };
@@ -200,7 +200,7 @@ export class ClusterStorage implements Storage {
 
   #closing(stream: ClusterStream, settle: (how: Settlement) => void): (how: Settlement) => void {
     return (how) => {
-      if (how === "durable") this.streamList.tell("closed", stream.name);
+      if (how === "durable") this.streamList.tell("closed", stream);
       settle(how);
     };
   }
@@ -229,7 +229,7 @@ export class ClusterStorage implements Storage {
   }
 
   #deleted(stream: ClusterStream): void {
-    this.streamList.tell("deleted", stream.name);
+    this.streamList.tell("deleted", stream);
     if (stream.standing !== "gone") return;
     if (this.#streams.get(stream.name) === stream) this.#streams.delete(stream.name);
     this.#behind("the bytes of a deleted stream can't be dropped yet", this.#dropBytes(stream));

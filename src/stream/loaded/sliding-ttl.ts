@@ -37,9 +37,10 @@ export class SlidingTtl {
 
   /** When the stream expires, in milliseconds since 1970. A use that waits for storage has its whole TTL ahead. */
   get deadlineMs(): number {
-    // Another server may have noted a later use.
-    const knownMs = Math.max(this.#usedAtMs, this.#stored.state.touchedAtMs);
-    const usedAtMs = this.#underway > 0 ? this.#context.clock.nowMs() : knownMs;
+    const { touchedAtMs } = this.#stored.state;
+    // Another server may have noted a later use, and what it notes may lie behind as well.
+    const knownMs = touchedAtMs > this.#notedMs ? touchedAtMs + TOUCH_INTERVAL_MS : touchedAtMs;
+    const usedAtMs = this.#underway > 0 ? this.#context.clock.nowMs() : Math.max(this.#usedAtMs, knownMs);
     return deadlineOf(this.#stored.config, usedAtMs, "sliding");
   }
 

@@ -23,7 +23,9 @@ import {
 } from "../../helpers/engine.js";
 import { frontEnds } from "../../helpers/front-ends.js";
 import { Random } from "../../helpers/random.js";
+import { trimBefore } from "../../helpers/trim.js";
 import type { VirtualClock } from "../../helpers/virtual-clock.js";
+import { Barrier } from "../../helpers/watched-files.js";
 import { MemoryCluster, MemoryLog } from "../../helpers/memory-log.js";
 
 storageContract("the cluster engine on a log in memory", open);
@@ -89,6 +91,40 @@ describe("two servers on one log", () => {
       assert.equal(state.tail, 3150);
       assert.deepEqual([...(state.producers ?? [])], [...(stream.state.producers ?? [])]);
       assert.equal(state.producers?.size, 2001);
+    });
+  });
+
+  test("a state is read although its snapshot of producers goes meanwhile, as there is a newer one", async () => {
+    await withTwo(async (one, other, clock, _cluster, [, way]) => {
+      const stream = await created(one, "s");
+      let appends = 0;
+      const produce = async (count: number): Promise<void> => {
+        for (const until = appends + count; appends < until; appends += 1) {
+          const producer = { id: `producer-${appends % 40}`, epoch: 0, seq: Math.floor(appends / 40) };
+          assert.equal(await append(one, stream, recordOf("x", { producer })), "durable");
+        }
+      };
+      await produce(50);
+      const seen = await loaded(other, "s");
+      await produce(2);
+      assert.ok(way !== undefined);
+      const { next } = way;
+      const [reached, goesOn] = [new Barrier(), new Barrier()];
+      way.next = async (...given) => {
+        way.next = next;
+        reached.open();
+        await goesOn.opened;
+        return next.apply(way, given);
+      };
+      const refreshed = other.refresh(seen);
+      await reached.opened;
+      await produce(80);
+      trimBefore(one, stream, stream.state.tail - 1);
+      await clock.pause(100);
+      goesOn.open();
+      await refreshed;
+      assert.equal(seen.state.tail, 132);
+      assert.deepEqual([...(seen.state.producers ?? [])], [...(stream.state.producers ?? [])]);
     });
   });
 
@@ -275,6 +311,28 @@ describe("two servers on one log", () => {
     });
   });
 
+  test("a deletion that is told late takes nothing from a list that has the name again", async () => {
+    await withTwo(async (one, other, clock, cluster) => {
+      const [announced, told]: [string[], string[]] = [[], []];
+      cluster.listeners.add((text) => announced.push(text));
+      assert.deepEqual(await other.streamList.names(ALL_NAMES, 10), []);
+      await remove(one, await created(one, "s"));
+      await clock.pause(20);
+      const late = announced.find((text) => text.includes("deleted"));
+      assert.ok(late !== undefined);
+      assert.equal(await other.load("s"), null);
+      await created(other, "s");
+      await clock.pause(20);
+      other.streamList.events.on("deleted", (name) => told.push(name));
+      await other.streamList.heard(late);
+      assert.deepEqual(await other.streamList.names(ALL_NAMES, 10), ["s"]);
+      assert.deepEqual(told, []);
+      await other.streamList.heard('{"kind":"deleted","name":"s"}');
+      assert.deepEqual(await other.streamList.names(ALL_NAMES, 10), [], "a server of a version before tells no more than that");
+      assert.deepEqual(told, ["s"]);
+    });
+  });
+
   test("a tombstone goes after ten minutes, and not before", async () => {
     await withTwo(async (one, other, clock, cluster) => {
       await remove(one, await created(one, "s", "x"));
@@ -303,7 +361,13 @@ function streamSubjects({ subjects }: MemoryCluster): number {
   return [...subjects.keys()].filter((subject) => subject.includes(".s.")).length;
 }
 
-type OfTwo = (one: ClusterStorage, other: ClusterStorage, clock: VirtualClock, cluster: MemoryCluster) => Promise<void>;
+type OfTwo = (
+  one: ClusterStorage,
+  other: ClusterStorage,
+  clock: VirtualClock,
+  cluster: MemoryCluster,
+  ways: readonly MemoryLog[],
+) => Promise<void>;
 
 /** Runs a test on the engines of two servers, in the time of their clock. */
 async function withTwo(run: OfTwo): Promise<void> {
@@ -311,7 +375,7 @@ async function withTwo(run: OfTwo): Promise<void> {
   const [one, other] = all;
   assert.ok(one !== undefined && other !== undefined);
   try {
-    await clock.through(run(one.storage, other.storage, clock, cluster));
+    await clock.through(run(one.storage, other.storage, clock, cluster, [one.way, other.way]));
   } finally {
     await stop();
   }

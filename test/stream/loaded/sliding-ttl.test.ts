@@ -3,7 +3,7 @@ import { describe, test, type TestContext } from "node:test";
 import type { AppendRecord, Settlement, StoredStream } from "../../../src/storage/storage.js";
 import { TOUCH_INTERVAL_MS } from "../../../src/stream/rules/expiry.js";
 import { SlidingTtl, type SlidingTtlContext } from "../../../src/stream/loaded/sliding-ttl.js";
-import { created, openEngine, type Engine } from "../../helpers/engine.js";
+import { created, openEngine, settled, type Engine } from "../../helpers/engine.js";
 import { Barrier, diskError } from "../../helpers/watched-files.js";
 
 const TTL_MS = 2000;
@@ -41,6 +41,15 @@ describe("a sliding TTL", () => {
   test("of a stream from storage is longer by what a note may lie behind", async (t) => {
     const { ttl, stored } = await ttlOf(t);
     assert.equal(ttl.deadlineMs, stored.state.touchedAtMs + TOUCH_INTERVAL_MS + TTL_MS);
+  });
+
+  test("is longer by that also where another server has noted a use", async (t) => {
+    const { engine, ttl, stored } = await ttlOf(t);
+    engine.clock.advance(1000);
+    const notedAtMs = engine.clock.nowMs();
+    assert.equal(engine.storage.touch(stored, notedAtMs), true);
+    await settled(engine.storage, stored);
+    assert.equal(ttl.deadlineMs, notedAtMs + TOUCH_INTERVAL_MS + TTL_MS);
   });
 
   test("begins again when a read is answered, however long the disk takes to note it", async (t) => {

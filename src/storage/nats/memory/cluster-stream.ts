@@ -38,6 +38,9 @@ export interface RecentMessage {
 
 const MAX_HINTS = 64;
 
+/** Forks go without a message of their source: they are counted again after so long. */
+const RECOUNT_MS = 10_000;
+
 /** What the rest of the engine wants to know of a stream in memory. */
 interface ClusterStreamEvents {
   /** Somebody follows it from now on, or nobody does. */
@@ -63,7 +66,9 @@ export class ClusterStream extends EventEmitter<ClusterStreamEvents> implements 
   snapshot: { sequence: number; behind: number } | null = null;
   created = false;
   standing: Standing = "live";
+  /** With forks that other front ends have deleted since they were counted. */
   forkCount = 0;
+  forksCountedAtMs = 0;
   /** Whether the last that is known here may not be what is durable: an outcome is not known. */
   isStale = false;
   /** What the heads of all its messages say alike; `null` before the first is made. */
@@ -188,6 +193,11 @@ export class ClusterStream extends EventEmitter<ClusterStreamEvents> implements 
     for (const [at, sequence] of this.#hintSequences.entries())
       if (sequence < found && (this.#hintPositions[at] ?? 0) > position) found = sequence;
     return found;
+  }
+
+  /** Whether it is time to count the forks of a live stream again. */
+  mayHaveFewerForks(nowMs: number): boolean {
+    return this.standing === "live" && this.forkCount > 0 && nowMs - this.forksCountedAtMs >= RECOUNT_MS;
   }
 
   /** Whether `limits` keep nothing of the oldest message that is kept, by what the last one says of it. */

@@ -82,15 +82,30 @@ function guessBetween(low: Bound, high: Bound, target: number, guesses: number):
   return Math.min(high.sequence, Math.max(low.sequence, guess));
 }
 
-/** The part of a fork's line that has the byte at `position`, and where its bytes end for the fork. */
-export function ownerAt(
-  stream: ClusterStream,
-  position: Position,
-): { readonly owner: ClusterStream; readonly end: Position } {
+/** A part of a fork's line: a source, or the fork itself, and where its bytes end for the fork. */
+interface LinePart {
+  readonly owner: ClusterStream;
+  readonly end: Position;
+}
+
+/** The parts of a fork's line that have something of what it keeps, the oldest first. */
+export function lineOf(stream: ClusterStream): readonly LinePart[] {
+  const line: LinePart[] = [];
+  let end = stream.state.tail;
+  // A source of which nothing is kept may be gone.
+  for (let owner: ClusterStream | null = stream; owner !== null && end > stream.earliest; owner = owner.parent) {
+    if (owner.ownStart < end) line.unshift({ owner, end });
+    // A fork of a fork may share less than that one does.
+    end = Math.min(end, owner.ownStart);
+  }
+  return line;
+}
+
+/** The part of a fork's line that has the byte at `position`. */
+export function ownerAt(stream: ClusterStream, position: Position): LinePart {
   let owner = stream;
   let end = stream.state.tail;
   while (owner.parent !== null && position < owner.ownStart) {
-    // A fork of a fork may share less than that one does.
     end = Math.min(end, owner.ownStart);
     owner = owner.parent;
   }

@@ -1,7 +1,7 @@
 import type { FoundPlace, MaybePromise, Position } from "../../storage.js";
 import { messagesIn, type PlacedChange } from "../log/change.js";
 import type { ClusterStream } from "../memory/cluster-stream.js";
-import { BYTES, firstBeyond, MESSAGES, TIMES } from "./message-search.js";
+import { BYTES, firstBeyond, lineOf, MESSAGES, TIMES } from "./message-search.js";
 import type { ClusterParts } from "./state-reader.js";
 
 /** Counts the messages between two positions within one append; `null` to give up. */
@@ -20,21 +20,27 @@ export class Places {
     const start = { position: stream.earliest, skip: 0 };
     let wanted = count;
     let owner = stream;
+    let end = stream.state.tail;
     let all: number | null = stream.messages;
     // A source of which nothing is kept may be gone.
     while (wanted > all && owner.parent !== null && stream.earliest < owner.ownStart) {
       wanted -= all;
-      all = await this.#messagesBefore(owner.parent, owner.ownStart, countIn);
+      // A fork of a fork may share less than that one does.
+      end = Math.min(end, owner.ownStart);
+      all = await this.#messagesBefore(owner.parent, end, countIn);
       if (all === null) return null;
       owner = owner.parent;
     }
     if (wanted > all) return start;
     if (wanted === 0) return { position: stream.state.tail, skip: 0 };
     const found = await this.#placeAfter(owner, all - wanted);
-    return found === null || found.position < stream.earliest ? start : found;
+    if (found === null || found.position < stream.earliest) return start;
+    // Nobody who reads from there would ever arrive at the tail.
+    if (found.position > stream.state.tail) throw beyondTail(stream, found.position);
+    return found;
   }
 
-  /** The messages of a stream before `position`, where a fork was made. */
+  /** The messages of a stream before `position`, up to which a fork shares them. */
   async #messagesBefore(owner: ClusterStream, position: Position, countIn: CountMessages): Promise<number | null> {
     if (position <= owner.ownStart) return 0;
     const placed = await firstBeyond(this.#parts, owner, BYTES, position - 1, owner.state.tail);
@@ -69,11 +75,7 @@ export class Places {
 
   /** Where the first append begins that was made at `atMs` or later; the tail where none was. */
   async since(stream: ClusterStream, atMs: number): Promise<Position> {
-    const line: { readonly owner: ClusterStream; readonly end: Position }[] = [];
-    let end = stream.state.tail;
-    for (let owner: ClusterStream | null = stream; owner !== null; end = owner.ownStart, owner = owner.parent)
-      line.unshift({ owner, end });
-    for (const { owner, end } of line) {
+    for (const { owner, end } of lineOf(stream)) {
       const { touchedAtMs } = owner.state;
       const placed = await firstBeyond(this.#parts, owner, TIMES, Math.ceil(atMs) - 1, touchedAtMs);
       const position = placed === null ? end : firstSince(placed, atMs);
@@ -91,4 +93,8 @@ function firstSince({ change }: PlacedChange, atMs: number): Position {
     at += record.length;
   }
   return at;
+}
+
+function beyondTail({ name, state }: ClusterStream, position: Position): RangeError {
+  return new RangeError(`${position} is beyond the tail of the stream ${JSON.stringify(name)}, ${state.tail}`);
 }

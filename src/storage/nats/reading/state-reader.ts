@@ -68,14 +68,17 @@ export class StateReader {
   }
 
   async #refreshNow(stream: ClusterStream): Promise<void> {
-    const { log, subjects } = this.#parts;
     if (stream.standing === "gone") return;
-    const last = await log.last(subjects.ofStream(stream.name));
-    if (last === null) return stream.end("gone");
-    if (last.sequence > stream.sequence) await this.take(stream, decodeChange(last));
-    // Its forks come and go without a message of its own.
-    else if (stream.standing === "kept") await this.#takeDeletion(stream, last.sequence);
-    if (seemsExpired(stream.config, stream.state.touchedAtMs, this.#parts.clock.nowMs())) await this.#takeTouch(stream);
+    const isThere = await this.#fromLast(stream.name, async (last) => {
+      if (last.sequence > stream.sequence) await this.take(stream, decodeChange(last));
+      // Its forks come and go without a message of its own.
+      else if (stream.standing === "kept") await this.#takeDeletion(stream, last.sequence);
+      return true;
+    });
+    if (isThere === null) return stream.end("gone");
+    const nowMs = this.#parts.clock.nowMs();
+    if (seemsExpired(stream.config, stream.state.touchedAtMs, nowMs)) await this.#takeTouch(stream);
+    if (stream.mayHaveFewerForks(nowMs)) await this.recountForks(stream);
     stream.isStale = false;
   }
 
@@ -108,6 +111,12 @@ export class StateReader {
     stream.end(forks > 0 ? "kept" : "gone");
   }
 
+  /** Counts the forks of a live stream again: any front end may have deleted some. */
+  async recountForks(stream: ClusterStream): Promise<void> {
+    stream.forksCountedAtMs = this.#parts.clock.nowMs();
+    stream.forkCount = await this.countForks(stream);
+  }
+
   /** How many forks of a stream are there, or are being made. */
   countForks({ name, id }: Pick<ClusterStream, "name" | "id">): Promise<number> {
     const { log, subjects } = this.#parts;
@@ -137,13 +146,18 @@ export class StateReader {
   }
 
   /** The stream of this name, of this `id` unless that is `null`; `kept` where it is deleted and has forks. */
-  async load(name: string, known: Known, id: string | null = null): Promise<ClusterStream | null> {
+  load(name: string, known: Known, id: string | null = null): Promise<ClusterStream | null> {
+    return this.#fromLast(name, (last) => this.#loadAt(name, last, known, id));
+  }
+
+  /** What `make` makes of the last message of a stream; `null` where it has none. */
+  async #fromLast<T>(name: string, make: (last: LogMessage) => Promise<T>): Promise<T | null> {
     const { log, subjects } = this.#parts;
     const subject = subjects.ofStream(name);
     let last = await log.last(subject);
     for (let round = 0; last !== null; round += 1) {
       try {
-        return await this.#loadAt(name, last, known, id);
+        return await make(last);
       } catch (fault) {
         // What it needs may go once others have deleted or trimmed it: then it is what it is now.
         const now: LogMessage | null = fault instanceof DamagedStreamError ? await log.last(subject) : last;
@@ -172,13 +186,17 @@ export class StateReader {
     if (earliest < owner.ownStart) throw lostSource(name, owner.config.forkedFrom?.name ?? owner.name);
     stream.adopt(placed, await this.#producersAt(name, placed));
     stream.forkCount = forkCount;
+    stream.forksCountedAtMs = this.#parts.clock.nowMs();
     if (isDeleted) stream.standing = "kept";
     if (config.ttlSeconds !== null) await this.#takeTouch(stream);
     return stream;
   }
 
-  async #parentOf({ name, id }: ForkOrigin, known: Known): Promise<ClusterStream | null> {
-    return known(name, id) ?? (await this.load(name, known, id));
+  async #parentOf({ name, id, point }: ForkOrigin, known: Known): Promise<ClusterStream | null> {
+    const parent = known(name, id) ?? (await this.load(name, known, id));
+    // One in memory may not know yet of what the fork shares.
+    if (parent !== null && parent.state.tail < point) await this.refresh(parent);
+    return parent;
   }
 
   async #takeTouch({ name, id, state }: ClusterStream): Promise<void> {
@@ -231,7 +249,7 @@ export function seemsExpired({ ttlSeconds }: StreamConfig, touchedAtMs: number, 
   return ttlSeconds !== null && touchedAtMs + ttlSeconds * 1000 <= nowMs;
 }
 
-/** How often a stream is loaded anew that changes meanwhile. */
+/** How often a state is read anew that changes meanwhile. */
 const MAX_LOADS = 8;
 
 /** Names without a stream of which the last sequence is remembered; forgetting one costs a creation another round. */

@@ -67,6 +67,8 @@ export class ForkEdges {
 
   /** Drops the bytes of a deleted source that no fork needs any more, and in turn those of its own. */
   async #collect(source: ClusterStream): Promise<void> {
+    // One that lives has its forks counted as well.
+    source.forksCountedAtMs = 0;
     await this.#states.refresh(source);
     if (source.standing === "gone") await this.dropBytes(source);
   }

@@ -7,7 +7,8 @@ import type { ClusterStream } from "../memory/cluster-stream.js";
 import type { ClusterParts, StateReader } from "../reading/state-reader.js";
 import { whenLed } from "../reading/when-led.js";
 import { countFitting, draftOf, MAX_RECORDS, type Draft } from "./batch.js";
-import { publishAgain, publishAnyhow, type Attempt, type Outcome, type PublishingOptions } from "./publishing.js";
+import { publishAgain, type Attempt, type Outcome, type PublishingOptions } from "./publishing.js";
+import { ReadNotes } from "./read-notes.js";
 import { RESERVED_MESSAGES, type Reserve } from "./reserve.js";
 
 type Settle = (how: Settlement) => void;
@@ -22,7 +23,6 @@ type Entry =
       readonly prepare: (() => Promise<Settlement | null>) | null;
     }
   | { readonly kind: "barrier"; readonly settle: Settle; readonly expectedTail: Position | null }
-  | { readonly kind: "touch"; readonly atMs: number }
   | { readonly kind: "trim"; readonly find: () => Promise<Beginning | null>; readonly settle: Settle }
   | { readonly kind: "delete"; readonly settle: Settle };
 
@@ -73,6 +73,7 @@ const MAX_TRIES_TO_MAKE_ROOM = 2 * RESERVED_MESSAGES;
 export class Publisher {
   readonly #options: PublisherOptions;
   readonly #publishing: PublishingOptions;
+  readonly #notes: ReadNotes;
   readonly #queues = new Map<ClusterStream, Queue>();
   readonly #frontEnd = newStreamId();
   #publications = 0;
@@ -85,6 +86,7 @@ export class Publisher {
     const { parts, timeoutMs, random } = options;
     this.#options = options;
     this.#publishing = { log: parts.log, clock: parts.clock, timeoutMs, random };
+    this.#notes = new ReadNotes(parts.subjects, this.#publishing);
   }
 
   /** Payload that waits for the log. */
@@ -104,7 +106,7 @@ export class Publisher {
 
   /** Whether nothing of the stream waits. */
   isIdle(stream: ClusterStream): boolean {
-    return !this.#queues.has(stream);
+    return !this.#queues.has(stream) && this.#notes.isIdle(stream);
   }
 
   /** The tail when everything that waits is durable. */
@@ -134,15 +136,25 @@ export class Publisher {
     return null;
   }
 
-  /** Settles when everything before it has; `tail-moved` where the tail is not `expectedTail` then. */
+  /**
+   * Settles when every change before it has; `tail-moved` where the tail is not `expectedTail` then. Directly behind
+   * the note of a read it waits for that as well, and fails as that does.
+   */
   barrier(stream: ClusterStream, settle: Settle, expectedTail: Position | null): void {
-    if (this.isIdle(stream)) return settle(barrierOf(stream, expectedTail));
+    const isOfNote = this.#notes.ask(stream, (noted) =>
+      this.#changed(stream, (how) => settle(noted === "durable" ? how : noted), expectedTail),
+    );
+    if (!isOfNote) this.#changed(stream, settle, expectedTail);
+  }
+
+  #changed(stream: ClusterStream, settle: Settle, expectedTail: Position | null): void {
+    if (!this.#queues.has(stream)) return settle(barrierOf(stream, expectedTail));
     this.#put(stream, { kind: "barrier", settle, expectedTail });
   }
 
-  /** Notes a read. */
+  /** Notes a read; whoever does asks with the next barrier what became of that. */
   touch(stream: ClusterStream, atMs: number): void {
-    this.#put(stream, { kind: "touch", atMs });
+    this.#notes.note(stream, atMs);
   }
 
   /** Stores where the stream is to begin, once `find` has found that; nothing where it finds nothing. */
@@ -190,7 +202,6 @@ export class Publisher {
       this.#retire(stream, queue);
       return first.settle(barrierOf(stream, first.expectedTail));
     }
-    if (first?.kind === "touch") return this.#noteRead(stream, queue, first.atMs);
     const { log } = this.#options.parts;
     if (stream.isStale) await this.#refresh(stream);
     if (stream.standing !== "live" || stream.sequence !== queue.basis)
@@ -331,29 +342,12 @@ export class Publisher {
   }
 
   #settleEntry(entry: Entry, how: Settlement): void {
-    if (entry.kind === "touch") return;
     if (entry.kind === "append") {
       const { length } = entry.record.payload;
       this.#queuedBytes -= length;
       if (how === "durable") this.#appendedBytes += length;
     }
     entry.settle(how);
-  }
-
-  async #noteRead(stream: ClusterStream, queue: Queue, atMs: number): Promise<void> {
-    const subject = this.#options.parts.subjects.ofTouch(stream.name);
-    const noted = await publishAnyhow(this.#publishing, subject, stream.id, Buffer.from(String(atMs)));
-    queue.entries.shift();
-    if (noted === "stored") {
-      stream.state.touchedAtMs = Math.max(stream.state.touchedAtMs, atMs);
-      return;
-    }
-    // Whoever notes a read asks directly behind it what became of that.
-    const [asked] = queue.entries;
-    if (asked?.kind !== "barrier") return;
-    queue.entries.shift();
-    this.#retire(stream, queue);
-    asked.settle(noted === "full" ? "storage-full" : "overloaded");
   }
 }
 

@@ -1,7 +1,8 @@
 import type { Position, RetentionLimits } from "../../storage.js";
+import type { Change } from "../log/change.js";
 import type { ClusterStream } from "../memory/cluster-stream.js";
-import { BYTES, firstBeyond, ownerAt, TIMES } from "../reading/message-search.js";
-import type { ClusterParts } from "../reading/state-reader.js";
+import { BYTES, firstBeyond, lineOf, ownerAt, TIMES } from "../reading/message-search.js";
+import type { ClusterParts, StateReader } from "../reading/state-reader.js";
 import type { ForkEdges } from "./fork-edges.js";
 import type { Beginning, Publisher } from "./publisher.js";
 import type { Reserve } from "./reserve.js";
@@ -12,6 +13,7 @@ const SLACK = 1 / 8;
 /** Drops the beginnings of streams beyond what retention keeps: whole messages, once the stream says so. */
 export class Trims {
   readonly #parts: ClusterParts;
+  readonly #states: StateReader;
   readonly #publisher: Publisher;
   readonly #edges: ForkEdges;
   readonly #reserve: Reserve;
@@ -19,8 +21,9 @@ export class Trims {
   #trims = 0;
   #trimmedBytes = 0;
 
-  constructor(parts: ClusterParts, publisher: Publisher, edges: ForkEdges, reserve: Reserve) {
+  constructor(parts: ClusterParts, states: StateReader, publisher: Publisher, edges: ForkEdges, reserve: Reserve) {
     this.#parts = parts;
+    this.#states = states;
     this.#publisher = publisher;
     this.#edges = edges;
     this.#reserve = reserve;
@@ -31,12 +34,12 @@ export class Trims {
     return { trims: this.#trims, trimmedBytes: this.#trimmedBytes };
   }
 
-  /** Whether enough is beyond the limits. */
+  /** Whether enough is beyond the limits that no fork needs; or it is time to look whether one does. */
   isDue(stream: ClusterStream, limits: RetentionLimits, nowMs: number): boolean {
     const { maxBytes } = limits;
     return (
       stream.standing === "live" &&
-      stream.forkCount === 0 &&
+      (stream.forkCount === 0 || stream.mayHaveFewerForks(nowMs)) &&
       !this.#underway.has(stream) &&
       stream.isExcess({ ...limits, maxBytes: maxBytes + Math.floor(maxBytes * SLACK) }, nowMs)
     );
@@ -45,8 +48,10 @@ export class Trims {
   /** Drops the messages of which `limits` keep nothing, behind all that waits. */
   async trim(stream: ClusterStream, limits: RetentionLimits, nowMs: number): Promise<void> {
     this.#underway.add(stream);
-    const { earliest } = stream;
     try {
+      if (stream.forkCount > 0) await this.#states.recountForks(stream);
+      if (stream.forkCount > 0) return;
+      const { earliest } = stream;
       const isStored = await new Promise<boolean>((resolve) => {
         const find = (): Promise<Beginning | null> => this.#beginning(stream, limits, nowMs);
         this.#publisher.trim(stream, find, (how) => resolve(how === "durable"));
@@ -59,22 +64,43 @@ export class Trims {
 
   /** Where the stream would begin with what `limits` keep; `null` where it can't be told now. */
   async #beginning(stream: ClusterStream, limits: RetentionLimits, nowMs: number): Promise<Beginning | null> {
-    const { tail, touchedAtMs } = stream.state;
+    const { tail } = stream.state;
     const bytesFrom = tail - limits.maxBytes;
     const timeFrom = nowMs - limits.maxAgeMs;
-    const isAllOld = (stream.newestAtMs ?? 0) < timeFrom;
+    // What a fork shares is older than the fork.
+    const isAllOld = (stream.newestAtMs ?? stream.config.createdAtMs) < timeFrom;
     if (bytesFrom >= tail || isAllOld) return { position: tail, atMs: nowMs };
-    const { owner } = ownerAt(stream, Math.max(stream.earliest, bytesFrom));
-    const byBytes =
-      bytesFrom > stream.earliest ? await firstBeyond(this.#parts, owner, BYTES, bytesFrom, owner.state.tail) : null;
-    const byTime =
-      timeFrom > -Infinity ? await firstBeyond(this.#parts, owner, TIMES, Math.ceil(timeFrom) - 1, touchedAtMs) : null;
+    const byBytes = bytesFrom > stream.earliest ? await this.#firstFrom(stream, bytesFrom) : null;
+    const byTime = timeFrom > -Infinity ? await this.#firstSince(stream, timeFrom) : null;
     const [first] = [byBytes, byTime]
-      .flatMap((placed) => (placed === null ? [] : [placed.change]))
+      .flatMap((change) => (change === null ? [] : [change]))
       .sort((left, right) => right.from - left.from);
     return first === undefined || first.from <= stream.earliest
       ? null
       : { position: first.from, atMs: first.newestAtMs };
+  }
+
+  /** The message with the byte at `position`. */
+  async #firstFrom(stream: ClusterStream, position: Position): Promise<Change | null> {
+    const { owner } = ownerAt(stream, position);
+    const found = await firstBeyond(this.#parts, owner, BYTES, position, owner.state.tail);
+    return found?.change ?? null;
+  }
+
+  /** The first message of what a stream keeps, its sources' first, that was appended to at `atMs` or later. */
+  async #firstSince(stream: ClusterStream, atMs: number): Promise<Change | null> {
+    const lastOldMs = Math.ceil(atMs) - 1;
+    for (const { owner, end } of lineOf(stream)) {
+      const isSource = owner !== stream;
+      const newest = isSource ? await this.#firstFrom(owner, end - 1) : null;
+      // A server that is behind can't say how old it is what the fork shares.
+      if (isSource && newest === null) return null;
+      if (newest !== null && newest.newestAtMs <= lastOldMs) continue;
+      const found = await firstBeyond(this.#parts, owner, TIMES, lastOldMs, owner.state.touchedAtMs);
+      // What the source was appended to since is none of the fork's.
+      return found !== null && found.change.from < end ? found.change : null;
+    }
+    return null;
   }
 
   async #trimmed(stream: ClusterStream, before: Position): Promise<void> {

@@ -2,78 +2,19 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import type { Clock } from "../../../../src/ops/clock.js";
 import { Subjects } from "../../../../src/storage/nats/log/subjects.js";
+import type { ClusterStream } from "../../../../src/storage/nats/memory/cluster-stream.js";
 import { MessageCache } from "../../../../src/storage/nats/memory/message-cache.js";
 import { StateReader } from "../../../../src/storage/nats/reading/state-reader.js";
 import { Publisher, type Beginning } from "../../../../src/storage/nats/writing/publisher.js";
 import { Reserve } from "../../../../src/storage/nats/writing/reserve.js";
-import { append, created, loaded, readAll, recordOf, settled } from "../../../helpers/engine.js";
+import { append, created, loaded, readAll, recordOf } from "../../../helpers/engine.js";
 import { frontEnds, type FrontEnd, type FrontEnds } from "../../../helpers/front-ends.js";
 import type { MemoryLog } from "../../../helpers/memory-log.js";
 import { Random } from "../../../helpers/random.js";
 import { trimBefore } from "../../../helpers/trim.js";
 import { Barrier } from "../../../helpers/watched-files.js";
 
-const TTL = { ttlSeconds: 60 };
-
-describe("the note of a read", () => {
-  test("counts only where it is stored, and is taken then", async () => {
-    await withFrontEnds(async ({ clock, cluster, begin }, { storage, way }) => {
-      const stream = await created(storage, "s", "x", TTL);
-      const other = begin().storage;
-      const note = (atMs: number): Promise<unknown> => {
-        assert.equal(storage.touch(stream, atMs), true);
-        return settled(storage, stream);
-      };
-      cluster.maxBytes = cluster.bytes;
-      assert.equal(await note(5000), "storage-full");
-      cluster.maxBytes = Infinity;
-      const { publish } = way;
-      way.publish = () => Promise.resolve({ kind: "untaken" });
-      const sinceMs = clock.nowMs();
-      assert.equal(await note(6000), "overloaded");
-      assert.ok(clock.nowMs() - sinceMs >= 30_000, "it is tried for as long as any change");
-      way.publish = publish;
-      assert.deepEqual([stream.state.touchedAtMs, (await loaded(other, "s")).state.touchedAtMs], [0, 0]);
-      assert.equal(await note(7000), "durable");
-      assert.deepEqual([stream.state.touchedAtMs, (await loaded(begin().storage, "s")).state.touchedAtMs], [7000, 7000]);
-    });
-  });
-
-  test("takes nothing along that waits behind it where it fails", async () => {
-    await withFrontEnds(async ({ cluster }, { storage, way }) => {
-      const stream = await created(storage, "s", "x", TTL);
-      const held = holdPublish(way);
-      assert.equal(storage.touch(stream, 5000), true);
-      const noted = settled(storage, stream);
-      const [appended, behind] = [append(storage, stream, "y", 1), settled(storage, stream)];
-      await held.reached.opened;
-      cluster.maxBytes = cluster.bytes;
-      held.goesOn.open();
-      assert.equal(await noted, "storage-full");
-      cluster.maxBytes = Infinity;
-      assert.deepEqual([await appended, await behind], ["durable", "durable"]);
-    });
-  });
-});
-
 describe("an append that is decided on what another server has written", () => {
-  test("is taken while a read is being noted", async () => {
-    await withFrontEnds(async ({ begin }, { storage, way }) => {
-      const stream = await created(storage, "s", "x", TTL);
-      const other = begin().storage;
-      const held = holdPublish(way);
-      assert.equal(storage.touch(stream, 5000), true);
-      const noted = settled(storage, stream);
-      await held.reached.opened;
-      assert.equal(await append(other, await loaded(other, "s"), "y"), "durable");
-      await storage.refresh(stream);
-      const appended = [append(storage, stream, "z", 2), append(storage, stream, "!", 3)];
-      held.goesOn.open();
-      assert.deepEqual([await noted, ...(await Promise.all(appended))], ["durable", "durable", "durable"]);
-      assert.equal(String(await readAll(other, await loaded(other, "s"))), "xyz!");
-    });
-  });
-
   test("is taken while a trim looks for where the stream is to begin, which that gives up", async () => {
     await withFrontEnds(async ({ clock, begin }, { storage, way }) => {
       const written = await created(storage, "s", "first ");
@@ -106,23 +47,25 @@ describe("an append that is decided on what another server has written", () => {
   });
 
   test("is not taken behind one that was decided before", async () => {
-    await withFrontEnds(async ({ begin }, { storage, way }) => {
-      const stream = await created(storage, "s", "x", TTL);
+    await withFrontEnds(async ({ clock, begin }, { storage, way }) => {
+      await created(storage, "s", "x");
       const other = begin().storage;
       const theirs = await loaded(other, "s");
+      const { publisher, states } = publisherOn(way, clock);
+      const stream = await states.load("s", () => null);
+      assert.ok(stream !== null);
       for (const isSent of [false, true]) {
-        const held = holdPublish(way);
-        if (!isSent) assert.equal(storage.touch(stream, 5000), true);
+        const held = isSent ? holdPublish(way) : holdTrim(publisher, stream);
         assert.equal(await append(other, theirs, "first "), "durable");
-        if (!isSent) await storage.refresh(stream);
+        if (!isSent) await states.refresh(stream);
         const before = new Promise((settle) => {
-          assert.equal(storage.append(stream, recordOf("mine"), stream.state.tail, settle), null);
+          assert.equal(publisher.append(stream, recordOf("mine"), stream.state.tail, settle), null);
         });
         await held.reached.opened;
         assert.equal(await append(other, theirs, "second "), "durable");
-        await storage.refresh(stream);
+        await states.refresh(stream);
         assert.equal(
-          storage.append(stream, recordOf("behind"), stream.state.tail, () => assert.fail("it is not taken")),
+          publisher.append(stream, recordOf("behind"), stream.state.tail, () => assert.fail("it is not taken")),
           "tail-moved",
         );
         held.goesOn.open();
@@ -150,8 +93,26 @@ function publisherOn(log: MemoryLog, clock: Clock): { readonly publisher: Publis
   return { publisher, states };
 }
 
+/** What is held until `goesOn` is opened. */
+interface Held {
+  readonly reached: Barrier;
+  readonly goesOn: Barrier;
+}
+
+/** Has what a stream is to change wait behind a trim, which finds nothing. */
+function holdTrim(publisher: Publisher, stream: ClusterStream): Held {
+  const held = { reached: new Barrier(), goesOn: new Barrier() };
+  const find = async (): Promise<null> => {
+    held.reached.open();
+    await held.goesOn.opened;
+    return null;
+  };
+  publisher.trim(stream, find, () => undefined);
+  return held;
+}
+
 /** Holds the next publish of a server until `goesOn` is opened. */
-function holdPublish(way: MemoryLog): { readonly reached: Barrier; readonly goesOn: Barrier } {
+function holdPublish(way: MemoryLog): Held {
   const { publish } = way;
   const held = { reached: new Barrier(), goesOn: new Barrier() };
   way.publish = async (...given) => {

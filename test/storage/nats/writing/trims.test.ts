@@ -1,9 +1,15 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { DamagedStreamError, type Position, type Storage, type StoredStream } from "../../../../src/storage/storage.js";
+import {
+  DamagedStreamError,
+  type Position,
+  type RetentionLimits,
+  type Storage,
+  type StoredStream,
+} from "../../../../src/storage/storage.js";
 import { LINGERING_MS } from "../../../../src/storage/nats/writing/fork-edges.js";
 import { Barrier } from "../../../helpers/watched-files.js";
-import { append, created, forked, loaded, readAll, remove, startCreate } from "../../../helpers/engine.js";
+import { append, created, forked, loaded, originAt, readAll, recordOf, remove, startCreate } from "../../../helpers/engine.js";
 import { frontEnds, type FrontEnds } from "../../../helpers/front-ends.js";
 import { Random } from "../../../helpers/random.js";
 import { trimBefore } from "../../../helpers/trim.js";
@@ -145,6 +151,143 @@ describe("a trim", () => {
     });
   });
 });
+
+const HOUR_MS = 3_600_000;
+const MINUTE_MS = 60_000;
+
+describe("a trim of a fork by age", () => {
+  test("keeps what is new of its own, whatever its source was appended to since", async () => {
+    await withFrontEnds(async (all, one) => {
+      const source = await createdNow(all, one, "source", "0123456789");
+      const fork = await forkedNow(all, one, source, "fork", 10);
+      await all.clock.pause(2 * MINUTE_MS);
+      await appendNow(all, one, source, "x".repeat(100));
+      await all.clock.pause(63 * MINUTE_MS);
+      await appendNow(all, one, source, "late");
+      await appendNow(all, one, fork, "ok");
+      await trimmedBy(all, one, fork, { maxBytes: Infinity, maxAgeMs: HOUR_MS });
+      assert.equal(fork.earliest, 10);
+      assert.equal(String(await readAll(one, fork)), "ok");
+      assert.equal(String(await readAll(one, source)), `0123456789${"x".repeat(100)}late`);
+    });
+  });
+
+  test("drops what is old of its own, while nobody appends to its source", async () => {
+    await withFrontEnds(async (all, one) => {
+      const fork = await forkedNow(all, one, await createdNow(all, one, "source", "0123456789"), "fork", 10);
+      await all.clock.pause(MINUTE_MS);
+      await appendNow(all, one, fork, "old");
+      await all.clock.pause(64 * MINUTE_MS);
+      await appendNow(all, one, fork, "new");
+      await trimmedBy(all, one, fork, { maxBytes: Infinity, maxAgeMs: HOUR_MS });
+      assert.equal(fork.earliest, 13);
+      assert.equal(String(await readAll(one, fork)), "new");
+    });
+  });
+
+  test("keeps what is new of that which it shares, through a fork that shares more", async () => {
+    await withFrontEnds(async (all, one) => {
+      const source = await createdNow(all, one, "source", "aaaaa");
+      await all.clock.pause(30 * MINUTE_MS);
+      await appendNow(all, one, source, "bbbbb");
+      const middle = await forkedNow(all, one, source, "middle", 10);
+      await appendNow(all, one, middle, "more");
+      const fork = await forkedNow(all, one, middle, "fork", 7);
+      await all.clock.pause(35 * MINUTE_MS);
+      await appendNow(all, one, fork, "own");
+      await trimmedBy(all, one, fork, { maxBytes: 8, maxAgeMs: HOUR_MS });
+      assert.equal(fork.earliest, 5);
+      assert.equal(String(await readAll(one, fork)), "bbown");
+    });
+  });
+
+  test("keeps what is new where it has nothing of its own yet", async () => {
+    await withFrontEnds(async (all, one) => {
+      await all.clock.pause(2 * HOUR_MS);
+      const source = await createdNow(all, one, "source", "first ");
+      for (const payload of ["second ", "third"]) await appendNow(all, one, source, payload);
+      const fork = await forkedNow(all, one, source, "fork", 18);
+      await trimmedBy(all, one, fork, { maxBytes: 5, maxAgeMs: HOUR_MS });
+      assert.equal(fork.earliest, 13);
+      assert.equal(String(await readAll(one, fork)), "third");
+    });
+  });
+
+  test("goes by all that its source has, also at a server that has seen less of it", async () => {
+    await withFrontEnds(async (all, one) => {
+      const source = await createdNow(all, one, "source", "0123456789");
+      const { storage: other } = all.begin();
+      assert.equal((await loaded(other, "source")).state.tail, 10);
+      await all.clock.pause(40 * MINUTE_MS);
+      await appendNow(all, one, source, "x".repeat(100));
+      const fork = await forkedNow(all, one, source, "fork", 110);
+      await all.clock.pause(25 * MINUTE_MS);
+      await appendNow(all, one, fork, "own");
+      const seen = await loaded(other, "fork");
+      await trimmedBy(all, other, seen, { maxBytes: 100, maxAgeMs: HOUR_MS });
+      assert.equal(seen.earliest, 10);
+      assert.equal(String(await readAll(other, seen)), `${"x".repeat(100)}own`);
+    });
+  });
+});
+
+describe("a trim of a source", () => {
+  test("waits for its forks, and goes on once they are gone, whichever server has deleted them", async () => {
+    await withFrontEnds(async (all, one) => {
+      const source = await created(one, "source", "first ");
+      for (const payload of ["second ", "third"]) assert.equal(await append(one, source, payload), "durable");
+      const { storage: other } = all.begin();
+      const mine = await forked(one, source, "mine", 6);
+      await trimmedBy(all, one, source, { maxBytes: 12, maxAgeMs: Infinity });
+      assert.equal(source.earliest, 0);
+      assert.equal(await remove(one, mine), "durable");
+      await all.clock.pause(100);
+      assert.equal(source.forkCount, 0);
+      await trimmedBy(all, one, source, { maxBytes: 12, maxAgeMs: Infinity });
+      assert.equal(source.earliest, 6);
+      await forked(one, source, "theirs", 13);
+      await all.clock.pause(MINUTE_MS);
+      await trimmedBy(all, one, source, { maxBytes: 5, maxAgeMs: Infinity });
+      assert.equal(source.earliest, 6, "its forks are counted again, and one is there");
+      assert.equal(await remove(other, await loaded(other, "theirs")), "durable");
+      await all.clock.pause(MINUTE_MS);
+      await trimmedBy(all, one, source, { maxBytes: 5, maxAgeMs: Infinity });
+      assert.equal(source.earliest, 13);
+    });
+  });
+
+  test("is not needed for its forks to be counted again: reading it does that as well", async () => {
+    await withFrontEnds(async (all, one) => {
+      const source = await created(one, "source", "bytes");
+      await forked(one, source, "fork", 5);
+      const { storage: other } = all.begin();
+      assert.equal(await remove(other, await loaded(other, "fork")), "durable");
+      await all.clock.pause(MINUTE_MS);
+      assert.equal(source.forkCount, 1);
+      await one.refresh(source);
+      assert.equal(source.forkCount, 0);
+    });
+  });
+});
+
+/** Makes a stream in the time of the clock. */
+function createdNow({ clock }: FrontEnds, storage: Storage, name: string, payload: string): Promise<StoredStream> {
+  return created(storage, name, payload, { createdAtMs: clock.nowMs() });
+}
+
+function forkedNow({ clock }: FrontEnds, storage: Storage, source: StoredStream, name: string, point: Position): Promise<StoredStream> {
+  return created(storage, name, "", { createdAtMs: clock.nowMs(), forkedFrom: originAt(source, point) });
+}
+
+async function appendNow({ clock }: FrontEnds, storage: Storage, stream: StoredStream, payload: string): Promise<void> {
+  assert.equal(await append(storage, stream, recordOf(payload, { atMs: clock.nowMs() })), "durable");
+}
+
+/** Trims a stream by the time of the clock, and waits for what goes on behind that. */
+async function trimmedBy({ clock }: FrontEnds, storage: Storage, stream: StoredStream, limits: RetentionLimits): Promise<void> {
+  storage.trim(stream, limits, clock.nowMs());
+  await clock.pause(100);
+}
 
 /** A fork that keeps only what it has of its own from 9 on, and whose source is deleted. */
 async function weaned(all: FrontEnds, one: Storage): Promise<StoredStream> {

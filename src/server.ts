@@ -106,8 +106,11 @@ export async function startServer(options: ServerOptions, limits: RequestLimits)
       await service.drain(connectionsEnd);
       http.destroyConnections();
       await connectionsEnd;
-      await service.stop();
-      await (admin === null ? null : closed(admin.http));
+      try {
+        await service.stop();
+      } finally {
+        await (admin === null ? null : closed(admin.http));
+      }
     }),
     closeNow() {
       for (const server of admin === null ? [http] : [http, admin.http]) void closed(server);
@@ -242,13 +245,17 @@ class Service {
   stopTimers(): void {
     this.context.registry.stop();
     this.context.authority?.close();
+    this.context.eventLoop.stop();
   }
 
   /** Makes everything permanent and releases the directory. */
   async stop(): Promise<void> {
     this.stopTimers();
-    await this.#storage.close();
-    await this.#accessLines?.close();
+    try {
+      await this.#storage.close();
+    } finally {
+      await this.#accessLines?.close();
+    }
   }
 }
 

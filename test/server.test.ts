@@ -6,6 +6,7 @@ import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { describe, test, type TestContext } from "node:test";
 import { REQUEST_LIMITS } from "../src/http/http-server.js";
+import { EventLoopMeter } from "../src/metrics/process-figures.js";
 import { createHandler, createServer, StartError, type ServerOptions, type StreamHandler } from "../src/server.js";
 import { RawConnection } from "./helpers/raw-connection.js";
 import { startNode } from "./helpers/process.js";
@@ -258,6 +259,14 @@ describe("a server that stops", () => {
     server.server.closeNow();
     assert.equal(await polling.rest(), "");
   });
+});
+
+test("a server that is closed measures nothing any more", async (context) => {
+  const stopped = context.mock.method(EventLoopMeter.prototype, "stop");
+  const server = await createServer({ dir: tempDir(), port: 0, logLevel: "silent" });
+  assert.match(await (await fetch(new URL("/metrics", server.url))).text(), /streamdir_build_info/);
+  await server.close();
+  assert.equal(stopped.mock.callCount(), 1);
 });
 
 describe("a handler in somebody else's server", () => {

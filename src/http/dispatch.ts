@@ -50,6 +50,8 @@ const ROOT_PATH = "/";
 const TICKETS = "__ds/tickets";
 const LIST = "__ds/streams";
 const PAGE_FOLDER = PAGE_PATH.slice(0, -1);
+/** The bodies of other methods say nothing. */
+const TAKE_BODIES: ReadonlySet<string> = new Set(["POST", "PUT"]);
 
 /** How a request arrived. */
 export interface Arrival {
@@ -131,6 +133,10 @@ export class Dispatcher implements Sink {
     const awaitsContinue = expect?.toLowerCase() === "100-continue";
     const exchange = new Exchange(req, res, splitTarget(req.url ?? ""), headers, awaitsContinue);
     const unknown = expect === undefined || awaitsContinue ? null : problem("expectation-failed");
+    if (req.hasBody && !TAKE_BODIES.has(req.method ?? "")) {
+      req.dropBody();
+      res.refuseRest();
+    }
     this.#begin(exchange, refusal ?? unknown ?? faultOfHead(exchange));
   }
 

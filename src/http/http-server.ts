@@ -153,7 +153,12 @@ export class HttpServer {
     const onSecure = (socket: TLSSocket, protocol: "h2" | "http/1.1"): void => this.#serveSecurely(socket, protocol);
     const plainAnswer = this.#responder.rawProblem(PLAIN_REQUEST);
     const parts = { clock: this.#clock, log: this.#log, onClientAuthorities: this.#onClientAuthorities };
-    if (tls !== null) this.#door = await TlsDoor.open({ files: tls, onSecure, plainAnswer, ...parts });
+    if (tls !== null)
+      this.#door = await TlsDoor.open({ files: tls, onSecure, plainAnswer, ...parts }).catch((error: unknown) => {
+        // It looks for late requests since it was made.
+        this.#server.close();
+        throw error;
+      });
     const options = {
       unixMode,
       reach,

@@ -19,6 +19,7 @@ export interface LineOutput {
   /** Takes `bytes` without blocking; `written` is called when it has left the process, or can't any more. */
   write(bytes: Buffer, written: () => void): unknown;
   on?(event: "error", listener: () => void): unknown;
+  off?(event: "error", listener: () => void): unknown;
 }
 
 /** Gathers lines and writes them in batches. An output that stands still costs lines, never time. */
@@ -37,12 +38,13 @@ export class LineQueue {
   #spare: LineBytes | null = null;
   #timer: Timer | null = null;
   #onIdle: (() => void) | null = null;
+  /** Who reads the output has gone: its callback says so, too, and the server goes on. */
+  readonly #ignore = (): void => {};
 
   constructor(output: LineOutput, clock: Pick<Clock, "after">) {
     this.#output = output;
     this.#clock = clock;
-    // Who reads it has gone: its callback says so, too, and the server goes on.
-    output.on?.("error", () => undefined);
+    output.on?.("error", this.#ignore);
   }
 
   /**
@@ -66,8 +68,13 @@ export class LineQueue {
   /** Writes what is left; resolves when it is out, after 1 s at the latest. */
   async close(): Promise<void> {
     this.#flush();
-    if (this.#sent === null) return;
-    await new Promise<void>((resolve) => {
+    if (this.#sent !== null) await this.#whenIdle();
+    // What is still on its way may fail yet.
+    if (this.#sent === null) this.#output.off?.("error", this.#ignore);
+  }
+
+  #whenIdle(): Promise<void> {
+    return new Promise<void>((resolve) => {
       const limit = this.#clock.after(MAX_END_MS, resolve);
       this.#onIdle = () => {
         limit.cancel();

@@ -1,9 +1,17 @@
 /**
- * The ETag of the bytes between two offsets of the stream whose internal id is `id` (docs/api.md, Read), with its
- * double quotes. `closed` is for an answer that reaches the final offset of a closed stream.
+ * Where an answer ends: at the tail, at the final offset of a closed stream, or before either. A cache keeps headers
+ * that a 304 leaves out (RFC 9111, 3.2): what was up to date once would stay so with the same tag.
  */
-export function formatEtag(id: string, startOffset: string, endOffset: string, closed: boolean): string {
-  return closed ? `"${id}:${startOffset}:${endOffset}:closed"` : `"${id}:${startOffset}:${endOffset}"`;
+export type AnswerEnd = "tail" | "closed" | "before";
+
+const ENDINGS: Readonly<Record<AnswerEnd, string>> = { tail: "", closed: ":closed", before: ":more" };
+
+/**
+ * The ETag of the bytes between two offsets of the stream whose internal id is `id` (docs/api.md, Read), with its
+ * double quotes.
+ */
+export function formatEtag(id: string, startOffset: string, endOffset: string, end: AnswerEnd): string {
+  return `"${id}:${startOffset}:${endOffset}${ENDINGS[end]}"`;
 }
 
 /** The ETag of the same bytes under a coding, which are other bytes (RFC 9110, 8.8.3.3). */

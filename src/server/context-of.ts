@@ -77,6 +77,7 @@ export function contextOf(settings: Settings, parts: ContextParts): Context {
   });
   const liveReaders = new LiveReaders(settings);
   const rates = new RequestRates(settings.rateLimit, clock);
+  const eventLoop = new EventLoopMeter();
   return {
     settings,
     registry,
@@ -93,14 +94,8 @@ export function contextOf(settings: Settings, parts: ContextParts): Context {
     readFreshness: new ReadFreshness(settings.readMaxAgeMs),
     clients: new Clients(settings.trustProxy),
     liveReaders,
-    metricsReport: metricsReport({
-      registry,
-      inFlight,
-      liveReaders,
-      observations,
-      accessLines,
-      eventLoop: new EventLoopMeter(),
-    }),
+    metricsReport: metricsReport({ registry, inFlight, liveReaders, observations, accessLines, eventLoop }),
+    eventLoop,
     access: new Access({ authority, site, rates, clock, prefix, certificateOf: certificateReader(settings) }),
     authority,
   };

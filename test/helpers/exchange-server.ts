@@ -11,6 +11,7 @@ import type { Context } from "../../src/http/context/context.js";
 import { Exchange } from "../../src/http/exchange/exchange.js";
 import { ReadBuffers } from "../../src/http/answer/read-buffers.js";
 import { readHeaders } from "../../src/http/request/request-headers.js";
+import { EventLoopMeter } from "../../src/metrics/process-figures.js";
 import { splitTarget } from "../../src/http/request/target.js";
 import { defaultSettings, type Settings } from "../../src/options.js";
 import { ReadFreshness } from "../../src/protocol/cache-control.js";
@@ -167,6 +168,7 @@ export async function startExchanges(
     }),
     authority: null,
     metricsReport: () => "",
+    eventLoop: new EventLoopMeter(),
   };
   const server = createServer({ requireHostHeader: false });
   const exchanges = new ExchangeServer(server, context, engine, lines);

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
+import { connect as connectTcp, type Socket } from "node:net";
 import { connect, type TLSSocket } from "node:tls";
 
 /** The types of frames (RFC 9113, 6). */
@@ -64,13 +65,16 @@ export function setting(id: number, value: number): Buffer {
 /** A connection on which a test writes frames of HTTP/2 as it likes, and reads those that come. */
 export class FrameConnection {
   readonly socket: TLSSocket;
+  /** What is under it. */
+  readonly tcp: Socket;
   readonly frames: Frame[] = [];
   #received = Buffer.alloc(0);
   #isOver = false;
   #changed: (() => void)[] = [];
 
-  private constructor(socket: TLSSocket) {
+  private constructor(socket: TLSSocket, tcp: Socket) {
     this.socket = socket;
+    this.tcp = tcp;
     socket.on("data", (chunk: Buffer) => {
       this.#received = Buffer.concat([this.#received, chunk]);
       this.#cut();
@@ -90,10 +94,13 @@ export class FrameConnection {
     ca: string,
     { greets = true, settings = Buffer.alloc(0) }: { greets?: boolean; settings?: Buffer } = {},
   ): Promise<FrameConnection> {
-    const socket = connect({ port, host: "127.0.0.1", ca, ALPNProtocols: ["h2"] });
+    const tcp = connectTcp(port, "127.0.0.1");
+    // One that is reset under TLS is over all the same.
+    tcp.on("error", () => undefined);
+    const socket = connect({ socket: tcp, host: "127.0.0.1", ca, ALPNProtocols: ["h2"] });
     await once(socket, "secureConnect");
     assert.equal(socket.alpnProtocol, "h2");
-    const connection = new FrameConnection(socket);
+    const connection = new FrameConnection(socket, tcp);
     if (greets) connection.write(Buffer.from(PREFACE), frame(FRAME.settings, 0, 0, settings));
     return connection;
   }
@@ -135,6 +142,7 @@ export class FrameConnection {
 
   close(): void {
     this.socket.destroy();
+    this.tcp.destroy();
   }
 
   #cut(): void {

@@ -9,6 +9,8 @@ import { tempDir } from "./temp-dir.js";
 /** Where the servers of NATS are that tests are to use; see `storageAsked`. */
 const CLUSTER = process.env["TEST_STORAGE"];
 const MAX_REAL_PAUSE_MS = 100;
+/** How long a stop may take, on a machine however busy. */
+const STOP_MS = 60_000;
 /** Options that have no meaning with a cluster. */
 const OF_DIRECTORIES = /^(journal|segment|fsync|tailCache)/;
 
@@ -94,7 +96,24 @@ export class TestServer {
 
   async stop(): Promise<void> {
     await Promise.all(this.#connections.map((connection) => connection.close()));
-    await Promise.all([this.server, ...this.#others].map((server) => server.close()));
+    await stopped(Promise.all([this.server, ...this.#others].map((server) => server.close())));
+  }
+}
+
+/**
+ * Waits for a stop, and keeps the process meanwhile: one that waits for nothing that Node knows of would end, and say of
+ * another test that it was cancelled.
+ */
+async function stopped(stop: Promise<unknown>): Promise<void> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise((_, reject) => {
+    const fail = (): void => reject(new Error(`the server does not stop; there is ${process.getActiveResourcesInfo().join()}`));
+    timer = setTimeout(fail, STOP_MS);
+  });
+  try {
+    await Promise.race([stop, late]);
+  } finally {
+    clearTimeout(timer);
   }
 }
 

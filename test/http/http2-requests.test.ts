@@ -1,10 +1,11 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { describe, test } from "node:test";
-import { CODE, FLAG, frame, FRAME, headerBlock, requestHeaders, uint32 } from "../helpers/frames.js";
+import { CODE, FLAG, frame, FRAME, headerBlock, requestHeaders, uint32, type Frame } from "../helpers/frames.js";
 import { ask, startSecure } from "../helpers/secure-server.js";
 
 const TEXT = { "content-type": "text/plain" };
+const PART = Buffer.alloc(16_384);
 
 function codeOf(body: string): string {
   return (JSON.parse(body) as { code: string }).code; // every problem document has one
@@ -96,6 +97,54 @@ describe("over HTTP/2", () => {
       await closed;
       assert.equal(stream.rstCode, CODE.none);
     }
+  });
+
+  test("a body that nobody reads is dropped as it comes, up to a bound", async (context) => {
+    const server = await startSecure(context);
+    await ask(server.session(), "PUT", "a", { headers: TEXT });
+    const client = await server.frames();
+    const stream = 1;
+    client.write(frame(FRAME.headers, FLAG.endHeaders, stream, requestHeaders("GET", "/v1/stream/a?offset=now&live=sse")));
+    await client.frame((each) => each.type === FRAME.headers && each.stream === stream);
+    const isReset = (each: Frame): boolean => each.type === FRAME.reset && each.stream === stream;
+    let sentBytes = 0;
+    const granted = (of: number): number =>
+      client.frames
+        .filter((each) => each.type === FRAME.window && each.stream === of)
+        .reduce((sum, each) => sum + each.payload.readUInt32BE(0), 0);
+    // What a connection and a stream may have on their way at first.
+    const hasRoom = (): boolean => Math.min(65_535 + granted(0), 256 * 1024 + granted(stream)) - sentBytes >= PART.length;
+    for (; !client.frames.some(isReset); sentBytes += PART.length) {
+      client.write(frame(FRAME.data, 0, stream, PART));
+      await client.frame((each) => isReset(each) || hasRoom());
+    }
+    assert.deepEqual([await client.reset(stream), sentBytes > 1024 * 1024], [CODE.cancel, true]);
+  });
+
+  test("a client that ends its side in the middle of a body is not waited for", async (context) => {
+    const server = await startSecure(context);
+    await ask(server.session(), "PUT", "a", { headers: TEXT });
+    const client = await server.frames();
+    client.write(
+      frame(FRAME.headers, FLAG.endHeaders, 1, requestHeaders("POST", "/v1/stream/a", [["content-type", "text/plain"]])),
+      frame(FRAME.data, 0, 1, Buffer.from("part")),
+    );
+    client.socket.end();
+    await client.ended();
+    assert.equal((await ask(server.session(), "GET", "a?offset=-1")).body, "");
+  });
+
+  test("a client whose connection is reset is not waited for when the server stops", async (context) => {
+    const server = await startSecure(context);
+    const client = await server.frames();
+    const head = headerBlock([
+      [":method", "CONNECT"],
+      [":authority", "localhost:1"],
+    ]);
+    client.write(frame(FRAME.headers, FLAG.endHeaders, 1, head));
+    await client.frame(({ type, stream, flags }) => type === FRAME.data && stream === 1 && (flags & FLAG.endStream) !== 0);
+    client.tcp.resetAndDestroy();
+    await server.test.stop();
   });
 
   // By frames: Node's own client ends the body that it breaks off, and then it is whole.

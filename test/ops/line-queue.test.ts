@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { EventEmitter } from "node:events";
 import { test } from "node:test";
 import { LineQueue, MAX_LINE_BYTES } from "../../src/ops/line-queue.js";
 import { ManualClock } from "../helpers/manual-clock.js";
@@ -90,4 +91,14 @@ test("the end writes what is left, and waits a second for it at the most", async
   const stuck = queue.close();
   clock.advance(1000);
   await stuck;
+});
+
+test("an output is left as it was found", async () => {
+  const emitter = new EventEmitter();
+  const output = Object.assign(emitter, { write: (_bytes: Buffer, written: () => void) => written() });
+  const queue = new LineQueue(output, new ManualClock());
+  push(queue, "a");
+  assert.equal(emitter.listenerCount("error"), 1);
+  await queue.close();
+  assert.equal(emitter.listenerCount("error"), 0);
 });

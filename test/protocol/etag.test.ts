@@ -4,14 +4,15 @@ import { codedEtag, etagMatches, formatEtag } from "../../src/protocol/etag.js";
 
 const ETAG = '"7:0_0:0_5"';
 
-test("an ETag names the stream, the range and the closure", () => {
-  assert.equal(formatEtag("7", "0_0", "0_5", false), ETAG);
-  assert.equal(formatEtag("7", "0_5", "0_5", true), '"7:0_5:0_5:closed"');
+test("an ETag names the stream, the range, and whether anything followed", () => {
+  assert.equal(formatEtag("7", "0_0", "0_5", "before"), '"7:0_0:0_5:more"');
+  assert.equal(formatEtag("7", "0_0", "0_5", "tail"), ETAG);
+  assert.equal(formatEtag("7", "0_5", "0_5", "closed"), '"7:0_5:0_5:closed"');
 });
 
 test("the same range under a coding has an ETag of its own", () => {
   assert.equal(codedEtag(ETAG, "gzip"), '"7:0_0:0_5:gzip"');
-  assert.equal(codedEtag(formatEtag("7", "0_5", "0_5", true), "gzip"), '"7:0_5:0_5:closed:gzip"');
+  assert.equal(codedEtag(formatEtag("7", "0_5", "0_5", "closed"), "gzip"), '"7:0_5:0_5:closed:gzip"');
 });
 
 test("If-None-Match matches a member of its list, weakly", () => {

@@ -62,6 +62,17 @@ describe("behind nginx as docs/nginx.conf has it", { skip: lacksNginx, timeout: 
     assert.equal(origin.reads, 3);
   });
 
+  test("what has once reached the tail is not said to reach it when more has come", async (context) => {
+    const origin = await Origin.start(context, { readMaxAgeMs: 1000 });
+    const { url } = await Nginx.start(context, origin.port);
+    const reachesTail = async (): Promise<boolean> => (await ask(`${url}s?offset=-1`, "GET")).headers["stream-up-to-date"] === "true";
+    await ask(`${url}s`, "PUT", { headers: TEXT, body: "x".repeat(1_500_000) });
+    assert.ok(await reachesTail());
+    await ask(`${origin.url}s`, "POST", { headers: TEXT, body: "more" });
+    // nginx shows what it has until it has asked again.
+    while (await reachesTail()) assert.ok(!context.signal.aborted);
+  });
+
   test("a client that has it already is told so, by nginx and by the origin", async (context) => {
     const origin = await Origin.start(context);
     const { url } = await Nginx.start(context, origin.port);

@@ -5,6 +5,8 @@ import type { AccessLog } from "./access-log.js";
 import type { RequestLog } from "./request-log.js";
 import type { SlowRequests } from "./slow-requests.js";
 
+const FAULT = "internal-error";
+
 /** Who is told of requests; what is left out is not. */
 export interface InFlightOptions {
   /** Logs what becomes of them; `null` when nobody wants to know. */
@@ -85,6 +87,12 @@ export class InFlight {
     if (body === null || exchange.req.method === "HEAD") return;
     this.figures.sentBytes += body.length;
     exchange.sentBytes += body.length;
+  }
+
+  /** A fault of the server has ended an answer that had begun. */
+  fails(exchange: Exchange): void {
+    if (exchange.slot < 0) this.figures.refused(FAULT);
+    else exchange.code = FAULT;
   }
 
   /** Removes a request that has its answer, or whose client has gone. A second call does nothing. */

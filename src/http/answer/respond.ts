@@ -72,9 +72,7 @@ export class Responder {
     }
     if (body !== null) exchange.account?.charge(body.length);
     exchange.status = status;
-    this.#inFlight.sent(exchange, body);
-    if (exchange.idStart !== null) exchange.nextOffset = valueOf(headers, "Stream-Next-Offset");
-    this.#inFlight.end(exchange);
+    this.#ends(exchange, headers, body);
     if (exchange.isGone) return;
     exchange.decide();
     const answer = { exchange, status, headers, body };
@@ -82,6 +80,12 @@ export class Responder {
     const isSmall = body === null || body.length <= SMALL_ANSWER_BYTES;
     if (exchange.arriving && isSmall && exchange.isOwn) this.#answerSoon(answer);
     else this.#give(answer);
+  }
+
+  #ends(exchange: Exchange, headers: readonly string[], body: Buffer | null): void {
+    this.#inFlight.sent(exchange, body);
+    if (exchange.idStart !== null) exchange.nextOffset = valueOf(headers, "Stream-Next-Offset");
+    this.#inFlight.end(exchange);
   }
 
   /**
@@ -116,6 +120,7 @@ export class Responder {
    */
   #replace(exchange: Exchange, fault: unknown): void {
     logFault(this.#log, exchange, fault);
+    this.#inFlight.fails(exchange);
     if (exchange.isOut) return void exchange.req.socket.destroy();
     const refusal = problem("internal-error");
     try {
@@ -176,7 +181,7 @@ export class Responder {
 
   /** Answers a client that is still sending. */
   #sendEarly(exchange: Exchange, status: number, headers: readonly string[], body: Buffer): void {
-    this.#inFlight.end(exchange);
+    this.#ends(exchange, headers, body);
     if (exchange.isGone) return;
     this.#begin(exchange, status, headers, body, true);
     const { res } = exchange;

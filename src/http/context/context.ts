@@ -1,6 +1,7 @@
 import type { Authority } from "../../auth/authority.js";
 import type { Clock } from "../../ops/clock.js";
 import type { Log } from "../../ops/log.js";
+import type { EventLoopMeter } from "../../metrics/process-figures.js";
 import type { ReadFreshness } from "../../protocol/cache-control.js";
 import type { Settings } from "../../options.js";
 import type { StreamList } from "../../stream/loaded/stream.js";
@@ -37,6 +38,7 @@ export interface Context {
   readonly access: Access;
   /** All metrics, as `GET /metrics` answers them. */
   readonly metricsReport: () => string;
+  readonly eventLoop: EventLoopMeter;
   /** `null` without an auth file. */
   readonly authority: Authority | null;
 }

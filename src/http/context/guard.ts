@@ -52,6 +52,7 @@ export function fail(context: Context, exchange: Exchange, fault: unknown): void
   if (expected !== null && !exchange.isAnswered) return context.responder.refuse(exchange, expected);
   if (expected === null) logFault(context.log, exchange, fault);
   if (!exchange.isAnswered) return context.responder.refuse(exchange, problem("internal-error"));
+  if (expected === null) context.inFlight.fails(exchange);
   context.inFlight.end(exchange);
   exchange.req.socket.destroy();
 }

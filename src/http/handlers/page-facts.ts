@@ -24,7 +24,7 @@ export function answerFacts({ access, responder, settings }: Context, exchange: 
     const facts = {
       version: VERSION,
       prefix,
-      metrics: wayToMetrics(settings),
+      metrics: exchange.isOwn ? wayToMetrics(settings) : null,
       maxAppendBytes,
       readOnly,
       guarded: access.isGuarded,

@@ -133,8 +133,13 @@ export class StreamAnswer implements Outbound {
 
   /** Ends it although the client still sends its body, of which nothing more is read (RFC 9113, 8.1). */
   endEarly(chunk: Buffer): void {
-    this.#isRestRefused = true;
+    this.refuseRest();
     this.end(chunk);
+  }
+
+  /** The end of the answer is that of the stream, whatever the client still sends. */
+  refuseRest(): void {
+    this.#isRestRefused = true;
   }
 
   #closeAfterEnd(): void {

@@ -6,6 +6,9 @@ import type { StreamLine } from "./stream-line.js";
 const NO_HEADERS: readonly string[] = Object.freeze([]);
 const NO_HEADER_OBJECT: IncomingHttpHeaders = Object.freeze({});
 
+/** Bytes of a body that nobody reads before its stream is reset. */
+const MAX_DROPPED_BYTES = 1024 * 1024;
+
 /** A request that came on a stream of HTTP/2. */
 export class StreamRequest implements Inbound {
   readonly httpVersionMajor = 2;
@@ -35,9 +38,21 @@ export class StreamRequest implements Inbound {
     this.hasBody = !stream.endAfterHeaders;
   }
 
-  /** Whether all of it has come. */
+  /** Whether all of it has come, read or not. */
   get isReceived(): boolean {
-    return !this.hasBody || this.#stream.readableEnded;
+    return !this.hasBody || this.#stream.readableEnded || this.#stream.state.remoteClose === 1;
+  }
+
+  /**
+   * Drops a body that nobody reads. Left where it is, each frame of it would be kept as a buffer of its own, up to the
+   * window of the stream.
+   */
+  dropBody(): void {
+    let leftBytes = MAX_DROPPED_BYTES;
+    this.#stream.on("data", (chunk: Buffer) => {
+      leftBytes -= chunk.length;
+      if (leftBytes < 0) this.destroy();
+    });
   }
 
   /** Node ends the body also where the client has reset the stream in the middle of it, without an error's code. */

@@ -1,6 +1,6 @@
 // Prepares a chunk once for all its readers, and answers each.
 
-import { etagMatches, formatEtag } from "../../protocol/etag.js";
+import { etagMatches, formatEtag, type AnswerEnd } from "../../protocol/etag.js";
 import { jsonArrayOf } from "../../protocol/json/json-frame.js";
 import type { Chunk, Stream } from "../../stream/loaded/stream.js";
 import type { Context } from "../context/context.js";
@@ -31,11 +31,16 @@ export function serve(stream: Stream, chunk: Chunk, nowMs: number): ServedChunk 
   return {
     contentType: stream.config.contentType,
     body: stream.isJson ? jsonArrayOf(chunk.bytes) : chunk.bytes,
-    etag: formatEtag(stream.id, stream.offsetAt(chunk.from), endOffset, chunk.closed),
+    etag: formatEtag(stream.id, stream.offsetAt(chunk.from), endOffset, endOf(chunk)),
     remainingMs: stream.remainingMs(nowMs),
     coding: null,
     placeHeaders,
   };
+}
+
+function endOf({ closed, upToDate }: Chunk): AnswerEnd {
+  if (closed) return "closed";
+  return upToDate ? "tail" : "before";
 }
 
 /** Answers one reader with a chunk; with 304 when it has that chunk already. A live read has a `cursor`. */

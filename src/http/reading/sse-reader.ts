@@ -9,6 +9,7 @@ import type { Exchange } from "../exchange/exchange.js";
 import { guard, isExpected } from "../context/guard.js";
 import type { Outbound } from "../node/message.js";
 import { OwnResponse } from "../node/own-response.js";
+import { lifetimeOf, MAX_END_MS } from "./sse-lifetime.js";
 import { hasWholeAppends, SseStretch } from "./sse-stretch.js";
 import type { UnreadAnswer } from "../bounds/unread.js";
 
@@ -38,12 +39,6 @@ export interface SseReaderOptions {
  */
 const BACKLOG_EVENT_BYTES = 64 * 1024;
 const MIN_EVENT_BYTES = 4;
-/** The random part of a connection's lifetime, so that readers that came together do not reconnect together. */
-const LIFETIME_JITTER = 0.1;
-/** The number of different lifetimes: Node keeps a list of timers for each. */
-const LIFETIMES = 64;
-/** How long a client may take to read the end of an answer. */
-const MAX_END_MS = 5_000;
 
 /**
  * One SSE connection (docs/api.md, Follow). It reads the backlog at the pace of its client. Once it has caught up, it
@@ -62,6 +57,8 @@ export class SseReader {
   readonly #retryMs: number;
   #state: "reading" | "blocked" | "following" | "over" = "reading";
   #hasToldPlace = false;
+  /** Whether the last event said that there is no more for now. */
+  #hasToldTail = false;
   /** Where its own next read begins. */
   #next: ReadFrom;
   #timer: Timer;
@@ -70,7 +67,7 @@ export class SseReader {
 
   constructor(context: Context, host: ReaderHost, stream: Stream, options: SseReaderOptions) {
     const { exchange, from, cursorAhead, retryMs } = options;
-    const { clock, random, settings } = context;
+    const { clock } = context;
     this.#context = context;
     this.#host = host;
     this.#stream = stream;
@@ -80,9 +77,7 @@ export class SseReader {
     this.sentAtMs = clock.nowMs();
     this.#cursorAhead = cursorAhead;
     this.#retryMs = retryMs;
-    const chance = Math.floor(random() * LIFETIMES) / LIFETIMES;
-    const lifetimeMs = settings.sseLifetimeMs * (1 + LIFETIME_JITTER * (2 * chance - 1));
-    this.#timer = clock.after(lifetimeMs, () => this.#expire());
+    this.#timer = clock.after(lifetimeOf(context), () => this.#expire());
   }
 
   /**
@@ -125,11 +120,18 @@ export class SseReader {
     if (isQuiet && this.#hasToldPlace && this.#out.writable) this.#out.write(SSE_COMMENT);
   }
 
-  /** Ends the answer: everything sent so far is whole events. */
+  /**
+   * Ends the answer: everything sent so far is whole events. A client that has yet to take some of it may go on as
+   * long as it takes any.
+   */
   finish(): void {
     if (!this.#leave()) return;
-    this.#timer = this.#context.clock.after(MAX_END_MS, () => this.#exchange.req.socket.destroy());
+    if (this.#unread === null) this.#cutSoon();
     this.#exchange.res.end();
+  }
+
+  #cutSoon(): void {
+    this.#timer = this.#context.clock.after(MAX_END_MS, () => this.#exchange.req.socket.destroy());
   }
 
   /** Ends the answer, and has the client wait for `comeBackMs` before it asks again; `null` says nothing. */
@@ -162,15 +164,17 @@ export class SseReader {
     return true;
   }
 
-  /** A client that does not read would not read the end either. */
+  /** Nothing ends an answer whose client has ended its side, and takes nothing. */
   #expire(): void {
-    if (this.#state === "blocked") this.#exchange.req.socket.destroy();
+    if (this.#state === "blocked" && this.#unread === null) this.#exchange.req.socket.destroy();
     else this.finish();
   }
 
   #unblock(): void {
+    const isTaken = this.#unread !== null;
     this.#noteTaken();
     if (this.#state === "blocked") this.#read();
+    else if (this.#state === "over" && isTaken) this.#cutSoon();
   }
 
   #read(): void {
@@ -221,7 +225,8 @@ export class SseReader {
     // The client has ended its side: Node ends this one as soon as all waiting bytes are out.
     if (!out.writable) return this.#block();
     const { res } = this.#exchange;
-    const events = stretch.isEmpty && this.#hasToldPlace ? null : this.#eventsOf(stretch, current);
+    const tellsNothing = stretch.isEmpty && this.#hasToldPlace && (this.#hasToldTail || !stretch.upToDate);
+    const events = tellsNothing ? null : this.#eventsOf(stretch, current);
     // The client reconnects for it, and finds room or not.
     if (events !== null && !this.#context.unread.admits(events, this.#exchange)) return this.finish();
     this.position = stretch.to;
@@ -231,10 +236,10 @@ export class SseReader {
     this.#context.inFlight.sent(this.#exchange, events);
     const isRoomLeft = (this.#hasToldPlace ? out : res).write(events);
     if (!this.#hasToldPlace) this.#begun();
-    if (stretch.closed) return this.finish();
-    if (isRoomLeft) return;
-    this.#unread ??= this.#context.unread.add(this.#exchange, events);
-    this.#block();
+    this.#hasToldTail = stretch.upToDate;
+    if (!isRoomLeft) this.#unread ??= this.#context.unread.add(this.#exchange, events);
+    if (stretch.closed) this.finish();
+    else if (!isRoomLeft) this.#block();
   }
 
   #eventsOf(stretch: SseStretch, current: string): Buffer {

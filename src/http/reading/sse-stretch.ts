@@ -40,7 +40,7 @@ export class SseStretch {
   /** A reader's position after it: what is held back comes with the next stretch. */
   readonly to: Position;
   readonly closed: boolean;
-  readonly #upToDate: boolean;
+  readonly upToDate: boolean;
   readonly #endOffset: string;
   readonly #events: readonly EncodedData[];
   readonly #encodings = new Map<string, Buffer>();
@@ -50,7 +50,7 @@ export class SseStretch {
     this.from = stretch.from;
     this.to = to;
     this.closed = stretch.closed;
-    this.#upToDate = stretch.upToDate;
+    this.upToDate = stretch.upToDate;
     this.#endOffset = stream.offsetAt(to);
     this.#events = events;
   }
@@ -88,7 +88,7 @@ export class SseStretch {
     return encodeControlEvent({
       nextOffset: this.#endOffset,
       cursor: closed ? null : cursor,
-      upToDate: this.#upToDate,
+      upToDate: this.upToDate,
       closed,
     });
   }

@@ -14,6 +14,8 @@ const MAX_STREAM_SEQ_BYTES = 256;
 
 /** What a PUT asks for (docs/api.md, Create a stream), or why it can't be done. A source is below `prefix`. */
 export function readCreateHead(headers: RequestHeaders, prefix: string): CreateHead | Problem {
+  const condition = refusalOfCondition(headers);
+  if (condition !== null) return condition;
   const fork = readFork(headers, prefix);
   if (fork !== null && "kind" in fork) return fork;
   const contentType = presentText(headers.contentType);
@@ -24,6 +26,15 @@ export function readCreateHead(headers: RequestHeaders, prefix: string): CreateH
   if (headers.streamExpiresAt !== null && expiresAtMs === null) return problem("invalid-expires-at");
   if (ttlSeconds !== null && expiresAtMs !== null) return problem("ttl-and-expires-at");
   return { contentType, ttlSeconds, expiresAtMs, closed: isTrue(headers.streamClosed), fork };
+}
+
+/** A condition that would not be looked at: what was asked for with it must not be done without it (RFC 9110, 13.1). */
+export function refusalOfCondition({ ifMatch, ifNoneMatch }: RequestHeaders): Problem | null {
+  if (ifMatch !== null) return problem("invalid-header", { detail: "If-Match goes with POST alone." });
+  if (ifNoneMatch === null) return null;
+  return problem("invalid-header", {
+    detail: "If-None-Match goes with GET and HEAD alone. A PUT is answered 201 where it has made the stream, else 200.",
+  });
 }
 
 /** The stream to fork and where (protocol: Forks). */

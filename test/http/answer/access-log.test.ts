@@ -96,6 +96,14 @@ test("a line has the caller's id, and no secret, ticket or body", async (context
   for (const secret of [token, "body-secret", ticket]) assert.ok(!text().includes(secret));
 });
 
+test("a request that is refused before its body is read is a line with the size of its answer", async (context) => {
+  const { server, lines } = await logged(context);
+  const connection = await server.connect();
+  connection.write(requestBytes("POST", "a", { headers: { ...TEXT, "Content-Length": "100000" }, body: "" }));
+  await connection.until("stream-not-found");
+  assert.deepEqual([lines()[0]?.["status"], Number(lines()[0]?.["bytesOut"]) > 50], [404, true]);
+});
+
 test("a request whose client leaves is a line", async (context) => {
   const { server, lines } = await logged(context);
   const connection = await server.connect();

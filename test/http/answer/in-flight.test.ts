@@ -6,6 +6,7 @@ import { InFlight } from "../../../src/http/answer/in-flight.js";
 
 class FakeExchange {
   slot = -1;
+  code: string | null = null;
   body: HeldBody | null = null;
   isCut = false;
   isHeld = true;
@@ -43,6 +44,16 @@ describe("requests in flight", () => {
     ending.body = { release: () => void (releases += 1) } as unknown as HeldBody; // all that is asked of one here
     for (let round = 0; round < 2; round += 1) inFlight.end(ending);
     assert.deepEqual([releases, ending.body], [1, null]);
+  });
+
+  test("count as failed that end with a fault behind the beginning of their answer, on their way or not", () => {
+    const inFlight = new InFlight();
+    const [late, early] = [exchange(), exchange()];
+    for (const each of [late, early]) inFlight.begin(each);
+    inFlight.fails(early);
+    for (const each of [late, early]) inFlight.end(each);
+    inFlight.fails(late);
+    assert.equal(inFlight.figures.refusalsWith("internal-error"), 2);
   });
 
   test("are waited for when the server stops", async () => {

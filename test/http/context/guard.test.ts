@@ -14,6 +14,7 @@ class Work {
   readonly logged: string[] = [];
   isCut = false;
   hasEnded = false;
+  faults = 0;
   readonly #exchange: Exchange;
   readonly #context: Context;
 
@@ -27,7 +28,7 @@ class Work {
     this.#context = {
       log: { error: (message: string, fields: { fault: string }) => this.logged.push(`${message}: ${fields.fault}`) },
       responder: { refuse: (_exchange: Exchange, problem: Problem) => this.problems.push(problem) },
-      inFlight: { end: () => (this.hasEnded = true) },
+      inFlight: { end: () => (this.hasEnded = true), fails: () => (this.faults += 1) },
     } as unknown as Context;
   }
 
@@ -67,7 +68,7 @@ describe("the guard of a request's handler", () => {
 
     test(`${title} in the middle of its answer cuts the connection`, async () => {
       const done = await new Work({ isAnswered: true }).do(work);
-      assert.deepEqual([done.refusals, done.isCut, done.hasEnded], [[], true, true]);
+      assert.deepEqual([done.refusals, done.isCut, done.hasEnded, done.faults], [[], true, true, 1]);
     });
   }
 

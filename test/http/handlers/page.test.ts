@@ -108,7 +108,10 @@ describe("the page's files", () => {
       await once(server, "listening");
       context.after(async () => (server.close(), await handler.close()));
       const { port } = server.address() as AddressInfo; // it listens on a port
-      assert.equal((await fetch(`http://127.0.0.1:${port}/v1/stream/${UI}`)).status, status);
+      const url = `http://127.0.0.1:${port}/v1/stream/${UI}`;
+      assert.equal((await fetch(url)).status, status);
+      // Its own metrics are the embedding server's: nobody is to send a token there.
+      if (status === 200) assert.match(await (await fetch(`${url}facts`)).text(), /"metrics":null/);
     }
   });
 });

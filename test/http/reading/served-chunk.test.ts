@@ -68,6 +68,13 @@ describe("a chunk of a read is served", () => {
     assert.deepEqual([headers["Stream-Closed"], headers["ETag"]], ["true", '"id:@1:@1:closed"']);
   });
 
+  test("with a tag of its own where more follows: a cache would go on to say that nothing does", () => {
+    const answer = answerTo({ "If-None-Match": '"id:@1:@2"' }, streamOf("text/plain"), chunkOf("a", { upToDate: false }));
+    assert.deepEqual([answer.status, answer.headers["ETag"], answer.headers["Stream-Up-To-Date"]], [200, '"id:@1:@2:more"', undefined]);
+    const again = answerTo({ "If-None-Match": '"id:@1:@2:more"' }, streamOf("text/plain"), chunkOf("a", { upToDate: false }));
+    assert.equal(again.status, 304);
+  });
+
   test("with a cursor to live readers", () =>
     assert.equal(answerTo({}, streamOf("text/plain"), chunkOf("a"), "place", "7").headers["Stream-Cursor"], "7"));
 

@@ -64,6 +64,36 @@ describe("an SSE connection", () => {
     assert.ok(bytes < body.length, `${bytes} bytes came`);
   });
 
+  for (const [what, isClosed] of [
+    ["the last event of a closed stream", true],
+    ["the event on its way when its lifetime is over", false],
+  ] as const) {
+    test(`whose client takes its time gets ${what} whole`, async (context) => {
+      const server = await startServer(context, { sseLifetimeMs: 20_000 });
+      const accepted = new AcceptedSockets(context);
+      const body = Buffer.alloc(12 * 1024 * 1024, "x");
+      await server.send("PUT", "a", { headers: isClosed ? { "Stream-Closed": "true" } : {}, body });
+      const reader = await server.connect();
+      const { socket } = reader;
+      socket.pause();
+      reader.write("GET /v1/stream/a?live=sse&offset=-1 HTTP/1.1\r\nHost: a\r\n\r\n");
+      await server.send("HEAD", "a"); // then that connection has been accepted, too
+      await until(() => unsentBytesOf(accepted.otherEndOf(socket)) > 0);
+      server.clock.advance(22_000);
+      server.clock.advance(5_000);
+      socket.resume();
+      const text = await reader.rest();
+      assert.ok(text.endsWith("\n\n"), text.slice(-100));
+      const events = parseEventStream(text.split("\r\n\r\n")[1] ?? "");
+      assert.deepEqual(
+        events.map(({ type }) => type),
+        ["data", "control"],
+      );
+      assert.ok(Buffer.from(events[0]?.data ?? "", "base64").equals(body));
+      assert.equal(JSON.parse(events[1]?.data ?? "").streamClosed, isClosed ? true : undefined);
+    });
+  }
+
   test("whose client reads slowly gets everything, in order, at its pace", async (context) => {
     const server = await startServer(context);
     await server.send("PUT", "a", { headers: TEXT });
@@ -169,6 +199,18 @@ describe("the backlog of an SSE connection", () => {
           await reader.close();
         }
       }
+  });
+
+  test("says that it is at the tail, also where an append has ended within a character", async (context) => {
+    const server = await startServer(context);
+    await server.send("PUT", "a", { headers: TEXT, body: "x".repeat(70_000) });
+    await server.send("POST", "a", { headers: TEXT, body: Buffer.from("€").subarray(0, 1) });
+    const reader = await follow(server, "a?live=sse&offset=-1");
+    const [first, second] = [await nextPair(reader), await nextPair(reader)];
+    assert.deepEqual([first.data?.length, first.control["upToDate"]], [70_000, undefined]);
+    assert.deepEqual([second.data, second.control["upToDate"]], [null, true]);
+    await server.send("POST", "a", { headers: TEXT, body: Buffer.from("€").subarray(1) });
+    assert.equal(Buffer.from((await nextPair(reader)).data ?? "", "latin1").toString(), "€");
   });
 
   test("ends with what can be read, where the rest of a character is damaged", async (context) => {

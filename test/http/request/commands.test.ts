@@ -34,6 +34,8 @@ const CREATES: readonly (readonly [title: string, fields: Fields, expected: Part
   ["an expiry", { streamExpiresAt: "2026-01-01T00:00:00Z" }, { expiresAtMs: Date.UTC(2026, 0, 1) }],
   ["an expiry that is no timestamp", { streamExpiresAt: "tomorrow" }, "invalid-expires-at"],
   ["a TTL and an expiry", { streamTtl: "0", streamExpiresAt: "2026-01-01T00:00:00Z" }, "ttl-and-expires-at"],
+  ["a condition that would not be looked at", { ifNoneMatch: "*" }, "invalid-header"],
+  ["an If-Match, which is for POST", { ifMatch: `"${OFFSET}"` }, "invalid-header"],
   ["closed", { streamClosed: "true" }, { closed: true }],
   ["closed, in capitals", { streamClosed: "TRUE" }, { closed: true }],
   ["closed, with another value", { streamClosed: "yes" }, {}],

@@ -14,6 +14,7 @@ import { eventStreamHead } from "../event-stream-head.js";
 import { isAskedFor, placeOf } from "./list-page.js";
 import { OpaquePlaces } from "../opaque-place.js";
 import { SseHeartbeat, type SilentReaders } from "../sse-heartbeat.js";
+import { lifetimeOf, MAX_END_MS } from "../sse-lifetime.js";
 import type { EndRead } from "../staggered-ends.js";
 
 /** Events that are remembered for readers who come back. */
@@ -24,8 +25,6 @@ const MAX_UNTOLD = 65_536;
 const MAX_LATE_BYTES = 256 * 1024;
 /** Readers who are told in one turn of the event loop. */
 const READERS_PER_TURN = 64;
-/** How long a client may take to read the end of an answer. */
-const MAX_END_MS = 5_000;
 
 /** One thing that became of a stream. */
 interface ListEvent {
@@ -205,7 +204,7 @@ class ListReader {
     this.#maySee = maySee;
     this.#isAsked = isAsked;
     this.sentAtMs = context.clock.nowMs();
-    this.#timer = context.clock.after(context.settings.sseLifetimeMs, () => this.finish());
+    this.#timer = context.clock.after(lifetimeOf(context), () => this.finish());
   }
 
   /** Begins with a control event. `place` is where a client goes on that comes back. */
@@ -265,8 +264,12 @@ class ListReader {
   /** Ends the answer, between two events. */
   finish(): void {
     if (!this.#leave()) return;
-    this.#timer = this.#context.clock.after(MAX_END_MS, () => this.#exchange.req.socket.destroy());
+    if (this.#unread === null) this.#cutSoon();
     this.#exchange.res.end();
+  }
+
+  #cutSoon(): void {
+    this.#timer = this.#context.clock.after(MAX_END_MS, () => this.#exchange.req.socket.destroy());
   }
 
   dismiss(comeBackMs: number | null): void {
@@ -289,8 +292,11 @@ class ListReader {
   }
 
   #drained(): void {
+    const isTaken = this.#unread !== null;
     this.#unread?.release();
     this.#unread = null;
+    if (this.#isOver && isTaken) this.#cutSoon();
+    if (this.#isOver) return;
     const late = this.#late;
     this.#late = [];
     this.#lateBytes = 0;

@@ -12,10 +12,14 @@ import { Revocations } from "./revocations.js";
 import { Grants } from "./rights/grant.js";
 import type { Grant } from "./rights/grant.js";
 import { MAX_TICKET_LIFE_MS, signTicket } from "./ticket.js";
+import { TICKET_LEEWAY_MS } from "./tickets.js";
 import { makeToken } from "./token.js";
 
 /** How often a change begins again because somebody else has changed the file. */
 const MAX_ROUNDS = 10;
+
+/** No ticket that was asked for before a revocation is valid for longer after it. */
+const TICKETS_OVER_MS = MAX_TICKET_LIFE_MS + TICKET_LEEWAY_MS;
 
 /** A token to be made. */
 export interface NewToken {
@@ -63,7 +67,9 @@ export async function addToken(
   nowMs: number,
 ): Promise<string> {
   const { token, hash } = makeToken(id);
-  await edit(path, (document, { tokens, revoked }) => {
+  await edit(path, (document, file) => {
+    const { tokens, revoked } = file;
+    dropSpentRevocations(document, file, nowMs);
     if (tokens.some((entry) => entry.id === id))
       throw new AuthFileError(`${path} has a token ${id} already: revoke it first, or choose another id`);
     const createdMs = Math.max(nowMs, ...revocationsOf(revoked, id).map(({ beforeMs }) => beforeMs));
@@ -99,7 +105,9 @@ export async function listTokens(path: string, nowMs: number): Promise<ListedTok
  * new token may have the id. Rejects with {@link AuthFileError} when there is no such token.
  */
 export async function revokeToken(path: string, id: string, nowMs: number): Promise<void> {
-  await edit(path, (document, { tokens, revoked }) => {
+  await edit(path, (document, file) => {
+    const { tokens, revoked } = file;
+    dropSpentRevocations(document, file, nowMs);
     const entry = tokens.find((token) => token.id === id);
     if (entry === undefined) throw new AuthFileError(`${path} has no token ${id}`);
     // After its making, also if both happened in one millisecond.
@@ -141,6 +149,20 @@ export async function signTicketOf(path: string, wanted: NewTicket, nowMs: numbe
 
 function revocationsOf(revoked: readonly RevocationEntry[], id: string): RevocationEntry[] {
   return revoked.filter(({ kind, value }) => kind === "id" && value === id);
+}
+
+/**
+ * Takes out what ends nothing any more: no token has its id, and the tickets from before it are over. Each revocation
+ * leaves an entry, and in a file that is full of them no token could be revoked.
+ */
+function dropSpentRevocations(document: Document, { tokens, revoked }: AuthFile, nowMs: number): void {
+  const ids = new Set(tokens.map(({ id }) => id));
+  const isSpent = ({ kind, value, beforeMs }: RevocationEntry): boolean =>
+    kind === "id" && !ids.has(value) && beforeMs < nowMs - TICKETS_OVER_MS;
+  const spent = revoked.map(isSpent);
+  const left = document.revoked?.filter((_, at) => spent[at] !== true) ?? [];
+  if (left.length === 0) delete document.revoked;
+  else document.revoked = left;
 }
 
 type Change = (document: Document, file: AuthFile) => void;

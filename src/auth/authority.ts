@@ -3,11 +3,11 @@
 import type { X509Certificate } from "node:crypto";
 import type { Clock } from "../ops/clock.js";
 import type { Log } from "../ops/log.js";
-import { WatchedFile } from "../ops/watched-file.js";
+import { isReadFailure, WatchedFile } from "../ops/watched-file.js";
 import { parseAuthFile } from "./auth-file.js";
 import type { AuthFile } from "./auth-file.js";
 import { AUTH_BOUNDS, REMEMBERED_BOUNDS } from "./bounds.js";
-import { AuthFileError } from "./checked-json.js";
+import { AuthFileError, UnreadFileError } from "./checked-json.js";
 import { ClientAuthorities } from "./client-authorities.js";
 import { IssuerKeys, keyFilesOf } from "./issuer-keys.js";
 import { MAX_JWT_CHARS } from "./jwt/compact.js";
@@ -55,6 +55,8 @@ export class Authority {
   #policy = new Policy(NOTHING, new Map(), this.#clientAuthorities);
   #loading: Promise<unknown> = Promise.resolve();
   #hasWarned = false;
+  /** Why the files could not be read, as it was told; `null` where they could. */
+  #toldFault: string | null = null;
   #isClosed = false;
 
   private constructor(options: AuthorityOptions) {
@@ -64,14 +66,17 @@ export class Authority {
     this.#tickets = new Remembered(REMEMBERED_BOUNDS, clock);
     this.#keys = new IssuerKeys({ authFile: file, clock, log, onKeyGone: () => this.#changed() });
     // Before the first read: a change during it is seen.
-    this.#watchedFile = new WatchedFile([file], () => void this.reload(), watchIntervalMs);
+    this.#watchedFile = new WatchedFile([file], () => void this.#reloadInTurn(), watchIntervalMs);
   }
 
   /** Reads and checks the file whole; rejects with a one-line {@link AuthFileError} that has file and line. */
   static async open(options: AuthorityOptions): Promise<Authority> {
     const authority = new Authority(options);
     try {
-      await authority.#load();
+      const loading = authority.#load();
+      // A change while it is read is read after it.
+      authority.#loading = loading.catch(() => undefined); // whoever opens is told
+      await loading;
       return authority;
     } catch (error) {
       authority.close();
@@ -116,6 +121,11 @@ export class Authority {
    * were taken.
    */
   reload(): Promise<boolean> {
+    this.#toldFault = null;
+    return this.#reloadInTurn();
+  }
+
+  #reloadInTurn(): Promise<boolean> {
     // One after the other: of two reads at the same time the older could win.
     const done = this.#loading.then(() => this.#reload());
     this.#loading = done.catch(() => undefined); // whoever asked is told
@@ -162,7 +172,7 @@ export class Authority {
   /** Remembers only the usual spelling: others of the same token would push out other tokens. */
   #keep(header: string, token: string, found: Authentication): Authentication {
     if (found instanceof KnownCaller && header.length === BEARER.length + token.length && header.startsWith(BEARER))
-      this.#headers.keep(header, null, found);
+      this.#headers.keep(header, null, found, found.weight);
     return found;
   }
 
@@ -191,9 +201,15 @@ export class Authority {
       await this.#load();
     } catch (error) {
       if (!(error instanceof AuthFileError)) throw error;
-      log.error("the auth file is not taken; what it said before still holds", { fault: error.message });
+      const isUnread = error instanceof UnreadFileError;
+      // What can't be read now may be there to be read later, with no change to see.
+      if (isUnread) this.#watchedFile.lookAgain();
+      if (error.message !== this.#toldFault)
+        log.error("the auth file is not taken; what it said before still holds", { fault: error.message });
+      this.#toldFault = isUnread ? error.message : null;
       return false;
     }
+    this.#toldFault = null;
     log.info("the auth file was taken", { file });
     return true;
   }
@@ -216,7 +232,8 @@ export class Authority {
     try {
       return await WatchedFile.read(file, AUTH_BOUNDS.fileBytes);
     } catch (error) {
-      throw new AuthFileError(`${file}:1: can't be read: ${error instanceof Error ? error.message : String(error)}`);
+      const fault = `${file}:1: can't be read: ${error instanceof Error ? error.message : String(error)}`;
+      throw isReadFailure(error) ? new UnreadFileError(fault) : new AuthFileError(fault);
     }
   }
 
@@ -226,7 +243,7 @@ export class Authority {
     this.#watchedKeys =
       paths.length === 0 || this.#isClosed
         ? null
-        : new WatchedFile(paths, () => void this.reload(), this.#options.watchIntervalMs);
+        : new WatchedFile(paths, () => void this.#reloadInTurn(), this.#options.watchIntervalMs);
   }
 
   #changed(): void {

@@ -6,6 +6,9 @@ import type { JsonTree } from "../protocol/json/json-tree.js";
 /** Why an auth file is not taken: one line that begins with the file and the line. */
 export class AuthFileError extends Error {}
 
+/** The same where the system could not read a file: it may be able to later. */
+export class UnreadFileError extends AuthFileError {}
+
 /** A file that was read. */
 export interface SourceText {
   readonly file: string;

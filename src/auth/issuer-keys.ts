@@ -3,10 +3,10 @@
 import { dirname, resolve } from "node:path";
 import type { Clock } from "../ops/clock.js";
 import type { Log } from "../ops/log.js";
-import { WatchedFile } from "../ops/watched-file.js";
+import { isReadFailure, WatchedFile } from "../ops/watched-file.js";
 import type { AuthFile, IssuerEntry, KeyPlace } from "./auth-file.js";
 import { AUTH_BOUNDS } from "./bounds.js";
-import { faultAt } from "./checked-json.js";
+import { faultAt, UnreadFileError } from "./checked-json.js";
 import { MAX_KEY_SET_BYTES, parseKeySet } from "./jwt/key-set.js";
 import { fixedKeys } from "./jwt/key-source.js";
 import type { KeySource } from "./jwt/key-source.js";
@@ -99,6 +99,7 @@ async function readBeside(
   try {
     return await WatchedFile.read(path, maxBytes);
   } catch (error) {
-    throw entry.fault(`can't be read: ${error instanceof Error ? error.message : String(error)}`);
+    const fault = entry.fault(`can't be read: ${error instanceof Error ? error.message : String(error)}`);
+    throw isReadFailure(error) ? new UnreadFileError(fault.message) : fault;
   }
 }

@@ -15,6 +15,8 @@ export type Basis =
       readonly sub: string | null;
       readonly jti: string | null;
       readonly issuedAtMs: number | null;
+      /** What it takes of memory, about, in bytes, with its rights: nobody shares these. */
+      readonly weight: number;
     }
   | { readonly kind: "certificate"; readonly certificate: ClientCertificate }
   | { readonly kind: "ticket"; readonly ticket: Ticket; readonly name: string; readonly keyPrint: string };
@@ -46,6 +48,11 @@ export class KnownCaller implements Caller {
   /** What `caller` is known by; `null` for one that was made elsewhere. */
   static basisOf(caller: Caller): Basis | null {
     return caller instanceof KnownCaller ? caller.#basis : null;
+  }
+
+  /** What remembering it takes of memory, about, in bytes; 0 where that is little, or shared with others. */
+  get weight(): number {
+    return this.#basis.kind === "jwt" ? this.#basis.weight : 0;
   }
 
   rightTo(operation: Operation, name: string): Right | null {

@@ -122,7 +122,8 @@ export class Policy {
     // A space begins the `sub`.
     const iss = issuer.iss.replaceAll(" ", "%20");
     const id = sub === null ? `jwt ${iss}` : `jwt ${iss} ${sub}`;
-    return new KnownCaller(id, claims.endsAtMs, grants, { kind: "jwt", jwt, sub, jti, issuedAtMs });
+    const weight = jwt.weight + grants.weight;
+    return new KnownCaller(id, claims.endsAtMs, grants, { kind: "jwt", jwt, sub, jti, issuedAtMs, weight });
   }
 
   /** A certificate says not when it was made: every revocation of its name counts. */

@@ -6,13 +6,15 @@ interface Entry {
   readonly caller: Caller;
   /** The stream that it was found for; `null` where it counts for all. */
   readonly name: string | null;
+  /** What it counts for: its characters, or its bytes of memory where these are more. */
+  readonly size: number;
   isUsed: boolean;
 }
 
 /** What bounds it. */
 export interface RememberedBounds {
   readonly entries: number;
-  /** Of the texts, together. */
+  /** Of the texts, together; one whose caller takes more memory counts as so much. */
   readonly chars: number;
 }
 
@@ -45,12 +47,13 @@ export class Remembered {
     return entry.caller;
   }
 
-  /** Remembers who showed `text`. */
-  keep(text: string, name: string | null, caller: Caller): void {
-    if (text.length > this.#bounds.chars) return;
+  /** Remembers who showed `text`; `weight` is what the caller takes of memory, in bytes. */
+  keep(text: string, name: string | null, caller: Caller, weight = 0): void {
+    const size = Math.max(text.length, weight);
+    if (size > this.#bounds.chars) return;
     this.#forget(text);
-    this.#entries.set(text, { caller, name, isUsed: false });
-    this.#chars += text.length;
+    this.#entries.set(text, { caller, name, size, isUsed: false });
+    this.#chars += size;
     while (this.#entries.size > this.#bounds.entries || this.#chars > this.#bounds.chars) this.#forgetOne();
   }
 
@@ -60,7 +63,8 @@ export class Remembered {
   }
 
   #forget(text: string): void {
-    if (this.#entries.delete(text)) this.#chars -= text.length;
+    this.#chars -= this.#entries.get(text)?.size ?? 0;
+    this.#entries.delete(text);
   }
 
   /** The oldest goes, unless it was used: then it is the youngest again. */

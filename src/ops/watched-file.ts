@@ -2,7 +2,7 @@
 
 import { isUtf8 } from "node:buffer";
 import { randomBytes } from "node:crypto";
-import { fstatSync, statSync } from "node:fs";
+import { fstatSync, statSync, writeSync } from "node:fs";
 import type { BigIntStats } from "node:fs";
 import { open, readlink, rename, stat, unlink } from "node:fs/promises";
 import { basename, dirname, join, resolve } from "node:path";
@@ -25,7 +25,8 @@ export class WatchedFile {
   readonly #paths: readonly string[];
   readonly #onChange: () => void;
   readonly #timer: NodeJS.Timeout;
-  #looks: string;
+  /** `null` where they are to be read again, whatever they look like. */
+  #looks: string | null;
   #isLooking = false;
   #isClosed = false;
 
@@ -62,6 +63,11 @@ export class WatchedFile {
   static async isReadableByAll(path: string): Promise<boolean> {
     const found = await stat(path).catch(() => null); // whoever reads it learns why it can't be
     return found !== null && (found.mode & OTHERS_MAY_READ) !== 0;
+  }
+
+  /** Has `onChange` called once more, though nothing may change: for whoever could not read a file this time. */
+  lookAgain(): void {
+    this.#looks = null;
   }
 
   /** Ends watching; `onChange` is not called after it. */
@@ -180,7 +186,25 @@ function lookOf(found: BigIntStats | null): string {
   return `${dev} ${ino} ${size} ${mtimeNs} ${ctimeNs}`;
 }
 
+/** Whether the system could not read a file: it may be able to later, and the file looks the same then. */
+export function isReadFailure(error: unknown): boolean {
+  return error instanceof Error && "syscall" in error;
+}
+
 /** Whether an open descriptor is one of a directory. */
 export function isOpenDirectory(descriptor: number): boolean {
   return fstatSync(descriptor).isDirectory();
+}
+
+/** Whether an open descriptor is one of a plain file. */
+export function isOpenFile(descriptor: number): boolean {
+  return fstatSync(descriptor).isFile();
+}
+
+/**
+ * Writes all of `bytes` to an open file; throws when they can't be. A disk that gets full takes a part of a write, and
+ * says so only at the next one.
+ */
+export function writeWhole(descriptor: number, bytes: Buffer): void {
+  for (let at = 0; at < bytes.length;) at += writeSync(descriptor, bytes, at);
 }

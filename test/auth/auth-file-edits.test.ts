@@ -82,6 +82,35 @@ describe("an auth file that commands change", () => {
     await refused(addToken(file, { id: "a", ...READS }, NOW), /revokes every token a/);
   });
 
+  test("has room for a revocation, however many there were before the last tickets", async () => {
+    const before = (days: number): string => new Date(NOW - days * 86_400_000).toISOString();
+    const grants = [{ streams: ["a"], allow: ["read"] }];
+    const tokens = ["leaked", "again"].map((id) => ({ id, sha256: TOKEN_HASH, created: before(1), grants }));
+    const needed = [
+      { id: "recent", before: before(7) },
+      { id: "again", before: before(30) },
+      { id: "ever" },
+      { sub: "x", before: before(30) },
+      { jti: "x", before: before(30) },
+      { id: "yesterday", before: before(1) },
+    ];
+    const old = Array.from({ length: AUTH_BOUNDS.revocations - needed.length }, (_, at) => ({ id: `old${at}`, before: before(8) }));
+    for (const change of [
+      (file: string) => revokeToken(file, "leaked", NOW),
+      (file: string) => addToken(file, { id: "new", ...READS }, NOW),
+    ]) {
+      const file = fileWith({ tokens, revoked: [...old, ...needed] });
+      await change(file);
+      const { revoked } = JSON.parse(readFileSync(file, "utf8"));
+      assert.deepEqual(revoked.slice(0, needed.length), needed);
+      const more = revoked.slice(needed.length).map(({ id }: { id: string }) => id);
+      assert.deepEqual(more, read(file).tokens.some(({ id }) => id === "leaked") ? [] : ["leaked"]);
+    }
+    const alone = fileWith({ revoked: [{ id: "old", before: before(8) }] });
+    await addToken(alone, { id: "new", ...READS }, NOW);
+    assert.deepEqual(read(alone).revoked, []);
+  });
+
   test("tells whose token is over or revoked", async () => {
     const grants = [{ streams: ["a"], allow: ["read"] }];
     const token = (id: string, more = {}) => ({ id, sha256: TOKEN_HASH, grants, ...more });

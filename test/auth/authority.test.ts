@@ -3,12 +3,14 @@ import { chmodSync, renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, describe, test } from "node:test";
 import { AUTH_BOUNDS } from "../../src/auth/bounds.js";
+import { WatchedFile } from "../../src/ops/watched-file.js";
 import { Authority, AuthFileError } from "../../src/auth/authority.js";
 import { signTicket } from "../../src/auth/ticket.js";
 import { authDocument, bearer, lasting, openAuthority, TICKET_SECRET, tokenOf } from "../helpers/auth-files.js";
 import { claimsWith, jwtOf, JWT_NOW_MS, keySet } from "../helpers/jwt.js";
 import { ManualClock } from "../helpers/manual-clock.js";
 import { tempDir } from "../helpers/temp-dir.js";
+import { Barrier } from "../helpers/watched-files.js";
 
 const SILENT = { debug() {}, info() {}, warn() {}, error() {} };
 const TICKET = signTicket(TICKET_SECRET, { expiresS: JWT_NOW_MS / 1000 + 60, close: false, kid: "k1" }, "chat/42");
@@ -162,6 +164,56 @@ describe("the file of an authority", () => {
     await change(() => writeFileSync(join(dir, "keys.json"), JSON.stringify({ keys: keys.keys.slice(0, 1) })));
     assert.equal(who(bearer(jwtOf("EdDSA"))), "jwt https://id.example alice");
     assert.equal(who(bearer(jwtOf("ES256"))), "invalid-token");
+  });
+
+  for (const unread of ["auth.json", "keys.json"])
+    test(`is read again where ${unread} could not be for a while, though nothing changes any more`, async (context) => {
+      const { authority, file, who, lines } = await openAuthority(context, authDocument(), 5);
+      const read = WatchedFile.read.bind(WatchedFile);
+      let failures = 0;
+      const fault = Object.assign(new Error("ENFILE: file table overflow, open"), { code: "ENFILE", syscall: "open" });
+      context.mock.method(WatchedFile, "read", (path: string, maxBytes: number) =>
+        path.endsWith(unread) && ++failures <= 3 ? Promise.reject(fault) : read(path, maxBytes),
+      );
+      const errors = (): number => lines.filter(({ level }) => level === "error").length;
+      writeFileSync(`${file}.new`, JSON.stringify(authDocument({ tokens: undefined })), { mode: 0o600 });
+      renameSync(`${file}.new`, file);
+      await new Promise<void>((resolve) => void authority.onChange(resolve));
+      assert.equal(who(bearer(tokenOf("ci"))), "invalid-token");
+      assert.deepEqual([failures, errors()], [4, 1], "it is told once");
+      failures = 2;
+      assert.equal(await authority.reload(), false);
+      assert.equal(errors(), 2, "whoever asks is told");
+    });
+
+  test("that changes while it is read for the first time is read after it", async (context) => {
+    const file = join(tempDir(), "auth.json");
+    const [before, after] = [JSON.stringify(PUBLIC), JSON.stringify({ public: [{ streams: ["other"], allow: ["read"] }] })];
+    writeFileSync(file, before, { mode: 0o600 });
+    const read = WatchedFile.read.bind(WatchedFile);
+    const [begun, changed, both] = [new Barrier(), new Barrier(), new Barrier()];
+    const texts: string[] = [];
+    let reads = 0;
+    context.mock.method(WatchedFile, "read", async (path: string, maxBytes: number) => {
+      const text = await read(path, maxBytes);
+      begun.open();
+      if (++reads === 1) await changed.opened;
+      if (texts.push(text) === 2) both.open();
+      return text;
+    });
+    const opening = Authority.open({ file, clock: new ManualClock(), log: SILENT, watchIntervalMs: 5 });
+    await begun.opened;
+    // Looks much less often: the authority has seen what it sees.
+    await new Promise<void>((resolve) => {
+      const other = new WatchedFile([file], () => (other.close(), resolve()), 100);
+      writeFileSync(`${file}.new`, after, { mode: 0o600 });
+      renameSync(`${file}.new`, file);
+    });
+    changed.open();
+    const authority = await opening;
+    context.after(() => authority.close());
+    await both.opened;
+    assert.deepEqual(texts, [before, after]);
   });
 
   test("is taken in the order of the questions, and not after the end", async (context) => {

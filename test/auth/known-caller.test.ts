@@ -17,6 +17,7 @@ test("a caller says what it is known by to this room only", () => {
   assert.deepEqual([caller.mayAnywhere("read"), caller.mayAnywhere("list")], [true, false]);
   assert.deepEqual([caller.rangesOf("read"), caller.rangesOf("list")], [[ALL_NAMES], []]);
   assert.deepEqual(KnownCaller.basisOf(caller), { kind: "public" });
+  assert.equal(caller.weight, 0);
   assert.equal(
     KnownCaller.basisOf({
       id: null,

@@ -66,4 +66,21 @@ describe("what is remembered", () => {
     remembered.keep("d".repeat(11), null, caller());
     assert.ok(remembered.find("cccc", null) !== null);
   });
+
+  test("counts a caller that takes more memory than its text for that", () => {
+    const remembered = new Remembered({ entries: 100, chars: 100 }, new ManualClock());
+    for (let round = 0; round < 5; round++) remembered.keep("a", null, caller(), 60);
+    assert.ok(remembered.find("a", null) !== null);
+    remembered.keep("b", null, caller(), 40);
+    assert.ok(remembered.find("a", null) !== null);
+    remembered.clear();
+    for (const [text, weight] of [
+      ["a", 60],
+      ["b", 60],
+      ["c", 101],
+    ] as const)
+      remembered.keep(text, null, caller(), weight);
+    const there = ["a", "b", "c"].filter((text) => remembered.find(text, null) !== null);
+    assert.deepEqual(there, ["b"]);
+  });
 });

@@ -9,6 +9,7 @@ import { fileURLToPath } from "node:url";
 import { runInNewContext } from "node:vm";
 import { parseAuthFile } from "../../src/auth/auth-file.js";
 import { AUTH_BOUNDS } from "../../src/auth/bounds.js";
+import { MAX_CLAIMED, MAX_CLAIMED_BYTES, MAX_CLAIMED_DEEP } from "../../src/auth/jwt/claims.js";
 import { MAX_JWT_CHARS } from "../../src/auth/jwt/compact.js";
 import { MAX_KEY_SET_BYTES, MAX_KEYS } from "../../src/auth/jwt/key-set.js";
 import { MAX_PATTERN_BYTES } from "../../src/auth/rights/pattern.js";
@@ -77,6 +78,9 @@ describe("the page on access", () => {
       ["keys in a set", MAX_KEYS],
       ["bytes of a CA file", AUTH_BOUNDS.caBytes],
       ["characters of a JWT", MAX_JWT_CHARS],
+      ["patterns in a JWT", MAX_CLAIMED],
+      ["bytes of these, with `{sub}` filled in", MAX_CLAIMED_BYTES],
+      ["segments after a `**` in these", MAX_CLAIMED_DEEP],
       ["characters of a ticket", MAX_TICKET_CHARS],
     ];
     const lines = rows.map(([what, most]) => `| ${what} | ${most.toLocaleString("en-US")} |`);

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { chmodSync, existsSync, readdirSync, readFileSync, renameSync, statSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, describe, test, type TestContext } from "node:test";
-import { replaceFile, WatchedFile, withFileLock } from "../../src/ops/watched-file.js";
+import { isReadFailure, replaceFile, WatchedFile, withFileLock } from "../../src/ops/watched-file.js";
 import { tempDir } from "../helpers/temp-dir.js";
 
 const INTERVAL_MS = 5;
@@ -52,6 +52,17 @@ describe("a watched file", () => {
     await changeSeen(context, path, () => renameSync(path, `${path}.gone`));
   });
 
+  test("tells once more where it was not to be read, though it does not change", async (context) => {
+    const path = join(tempDir(), "a.json");
+    writeFileSync(path, "1");
+    let told = 0;
+    await new Promise<void>((resolve) => {
+      const watched = new WatchedFile([path], () => (++told === 3 ? resolve() : watched.lookAgain()), INTERVAL_MS);
+      context.after(() => watched.close());
+      watched.lookAgain();
+    });
+  });
+
   test("says nothing once it is closed", async () => {
     const path = join(tempDir(), "a.json");
     const closed = new WatchedFile([path], () => assert.fail("it is closed"), INTERVAL_MS);
@@ -84,6 +95,16 @@ describe("the read of a small file", () => {
     await assert.rejects(WatchedFile.read(path, 4), /a\.json is not UTF-8/);
     await assert.rejects(WatchedFile.read(`${path}.none`, 4), /ENOENT/);
     await assert.rejects(WatchedFile.read("/dev/zero", 4), /more than 4 bytes/);
+  });
+
+  test("tells what the system could not read from what is wrong in it", async () => {
+    const path = join(tempDir(), "a.json");
+    const failure = (maxBytes: number) => WatchedFile.read(path, maxBytes).then(() => false, isReadFailure);
+    assert.equal(await failure(4), true, "it is not there");
+    writeFileSync(path, "12345");
+    assert.equal(await failure(4), false, "it is too long");
+    writeFileSync(path, Buffer.from([0xff]));
+    assert.equal(await failure(4), false, "it is no text");
   });
 
   test("knows whether everybody may read it", async () => {

@@ -3,7 +3,7 @@
 import type { JsonTree } from "../../protocol/json/json-tree.js";
 import type { Grant } from "../rights/grant.js";
 import { isOperation } from "../rights/operation.js";
-import { faultOfPattern, isSub } from "../rights/pattern.js";
+import { faultOfPattern, isSub, patternFor } from "../rights/pattern.js";
 import type { JsonMembers } from "./compact.js";
 import { jwtFault } from "./fault.js";
 import type { JwtFault } from "./fault.js";
@@ -11,13 +11,24 @@ import type { JwtFault } from "./fault.js";
 /** How far the clocks of an issuer and of this server may differ, in milliseconds. */
 export const JWT_LEEWAY_MS = 30_000;
 
-/** Most grants in `authorization_details`, and most patterns in one. */
+/** Most grants in `authorization_details`, and most patterns in all of them. */
 export const MAX_CLAIMED = 100;
 
+/** Most text in these patterns, with `{sub}` filled in, in bytes of UTF-8. */
+export const MAX_CLAIMED_BYTES = 2 * 1024;
+
+/** Most segments after a `**` in these patterns: each may be compared with every segment of a name. */
+export const MAX_CLAIMED_DEEP = 100;
+
 /** The claims that are looked at here, `iss` aside, which has chosen the issuer. */
-export const CLAIMS_THAT_COUNT: readonly string[] = ["aud", "exp", "nbf", "iat", "sub", "jti", "authorization_details"];
+const CLAIMS_THAT_COUNT: readonly string[] = ["aud", "exp", "nbf", "iat", "sub", "jti", "authorization_details"];
 
 const OUR_TYPE = "urn:streamdir:grant";
+
+/** What a claim, a value and an object take of memory, about. */
+const CLAIM_BYTES = 96;
+const VALUE_BYTES = 64;
+const OBJECT_BYTES = 256;
 
 /** What an issuer's JWTs must be like. */
 export interface ClaimRules {
@@ -46,13 +57,43 @@ export function checkClaims(claims: JsonMembers, rules: ClaimRules, nowMs: numbe
   const sub = subjectOf(claims);
   const issuedAtMs = issueOf(claims, nowMs);
   const jti = claims.get("jti")?.value;
-  const grants = rules.trustGrants ? grantsOf(claims) : [];
+  const grants = rules.trustGrants ? grantsOf(claims, typeof sub === "string" ? sub : null) : [];
   if (sub !== null && typeof sub === "object") return sub;
   if (issuedAtMs !== null && typeof issuedAtMs === "object") return issuedAtMs;
   if (jti !== undefined && jti.kind !== "string") return jwtFault("claims");
   if ("kind" in grants) return grants;
   const fault = faultOfStart(claims, nowMs) ?? faultOfAudience(claims, rules.aud);
   return fault ?? { kind: "claims", sub, jti: jti?.value ?? null, issuedAtMs, endsAtMs, grants };
+}
+
+/**
+ * Those of a JWT's claims that count here, to be judged again by other rules: the same comes of them, and what else it
+ * says may be large.
+ */
+export function keptClaims(claims: JsonMembers): JsonMembers {
+  const kept = new Map([...claims].filter(([name]) => CLAIMS_THAT_COUNT.includes(name)));
+  const details = kept.get("authorization_details");
+  if (details === undefined) return kept;
+  const { at, value } = details;
+  const sub = subjectOf(claims);
+  const isTaken = !("kind" in grantsOf(claims, typeof sub === "string" ? sub : null));
+  const items = value.kind === "array" && isTaken ? value.items.filter((one) => typeOf(one) === OUR_TYPE) : null;
+  // In place of what is refused stands what is refused, too.
+  const ours: JsonTree = items === null ? { kind: "null", at } : { kind: "array", at, items };
+  return kept.set("authorization_details", { at, value: ours });
+}
+
+/** What claims take of memory, about, in bytes. */
+export function weightOf(claims: JsonMembers): number {
+  let weight = 0;
+  for (const { value } of claims.values()) weight += CLAIM_BYTES + weightOfValue(value);
+  return weight;
+}
+
+function weightOfValue(value: JsonTree): number {
+  if (value.kind === "object") return OBJECT_BYTES + weightOf(value.members);
+  if (value.kind === "array") return value.items.reduce((sum, item) => sum + weightOfValue(item), VALUE_BYTES);
+  return VALUE_BYTES + (value.kind === "string" ? value.value.length : 0);
 }
 
 /** `exp` must be there, and not be past. */
@@ -93,20 +134,41 @@ function subjectOf(claims: JsonMembers): string | null | JwtFault {
 }
 
 /** Our grants in `authorization_details` must be well-formed; those of other types are for others. */
-function grantsOf(claims: JsonMembers): readonly Grant[] | JwtFault {
+function grantsOf(claims: JsonMembers, sub: string | null): readonly Grant[] | JwtFault {
   const details = claims.get("authorization_details")?.value;
   if (details === undefined) return [];
   if (details.kind !== "array" || details.items.length > MAX_CLAIMED) return jwtFault("grants");
   const grants: Grant[] = [];
   for (const detail of details.items) {
-    const type = detail.kind === "object" ? detail.members.get("type")?.value : undefined;
-    if (detail.kind !== "object" || type?.kind !== "string") return jwtFault("grants");
-    if (type.value !== OUR_TYPE) continue;
+    const type = typeOf(detail);
+    if (detail.kind !== "object" || type === null) return jwtFault("grants");
+    if (type !== OUR_TYPE) continue;
     const grant = grantOf(detail.members);
     if (grant === null) return jwtFault("grants");
     grants.push(grant);
   }
-  return grants;
+  const patterns = grants.flatMap(({ streams }) => streams);
+  return isTooMuch(patterns, sub) ? jwtFault("too-much") : grants;
+}
+
+function typeOf(detail: JsonTree): string | null {
+  const type = detail.kind === "object" ? detail.members.get("type")?.value : undefined;
+  return type?.kind === "string" ? type.value : null;
+}
+
+/**
+ * Whether the patterns of one JWT cost too much together. Its client may have chosen them: they are tried on the names
+ * of all its requests, and stay in memory while it is remembered.
+ */
+function isTooMuch(patterns: readonly string[], sub: string | null): boolean {
+  let [bytes, deep] = [0, 0];
+  for (const pattern of patterns) {
+    bytes += Buffer.byteLength(patternFor(pattern, sub) ?? pattern);
+    const segments = pattern.split("/");
+    const deepAt = segments.indexOf("**");
+    if (deepAt >= 0) deep += segments.length - 1 - deepAt;
+  }
+  return patterns.length > MAX_CLAIMED || bytes > MAX_CLAIMED_BYTES || deep > MAX_CLAIMED_DEEP;
 }
 
 /** A field that is not known could narrow the grant: it is not taken without it. */

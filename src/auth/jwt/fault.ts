@@ -12,6 +12,7 @@ export type JwtFaultCode =
   | "audience"
   | "subject"
   | "grants"
+  | "too-much"
   | "revoked";
 
 /** A JWT that is refused. */
@@ -37,6 +38,7 @@ const DETAILS: Readonly<Record<JwtFaultCode, string>> = {
   audience: "The JWT is for another audience.",
   subject: "The JWT's sub can't be used in names of streams.",
   grants: "The JWT's authorization_details has a grant that is malformed.",
+  "too-much": "The JWT's authorization_details has more patterns, or longer ones, than a JWT may.",
   revoked: "The JWT has been revoked.",
 };
 

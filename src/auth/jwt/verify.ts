@@ -1,6 +1,6 @@
 // Verifies a JWT: by whom, with which key, and what it says.
 
-import { checkClaims, CLAIMS_THAT_COUNT } from "./claims.js";
+import { checkClaims, keptClaims, weightOf } from "./claims.js";
 import type { ClaimRules, Claims } from "./claims.js";
 import { parseCompact } from "./compact.js";
 import type { CompactJwt, JsonMembers } from "./compact.js";
@@ -24,6 +24,8 @@ export interface VerifiedJwt {
   readonly keyPrint: string;
   /** Those that count here: what else it says may be large. */
   readonly members: JsonMembers;
+  /** What these take of memory, about, in bytes. */
+  readonly weight: number;
 }
 
 /** A JWT that holds. */
@@ -80,11 +82,11 @@ function verifyWith<I extends Issuer>(
   if (key === "unknown" || !key.verify(signed, signature)) return jwtFault("untrusted");
   const claims = checkClaims(members, issuer, nowMs);
   if (claims.kind === "fault") return claims;
-  const kept = new Map([...members].filter(([name]) => CLAIMS_THAT_COUNT.includes(name)));
+  const kept = keptClaims(members);
   return {
     kind: "verified",
     issuer,
     claims,
-    jwt: { iss: issuer.iss, alg: key.alg, keyPrint: key.print, members: kept },
+    jwt: { iss: issuer.iss, alg: key.alg, keyPrint: key.print, members: kept, weight: weightOf(kept) },
   };
 }

@@ -19,6 +19,10 @@ export interface Grant {
 /** The pattern of all names. */
 const ALL = "**";
 
+/** What a pattern and each of its segments take of memory, about, beside its text. */
+const PATTERN_BYTES = 256;
+const SEGMENT_BYTES = 64;
+
 interface Row {
   readonly allow: ReadonlySet<Operation>;
   readonly matchers: readonly ((name: string) => boolean)[];
@@ -31,12 +35,16 @@ interface Row {
 
 /** The grants of one caller. A grant's number is its place in the list. */
 export class Grants {
+  /** What they take of memory, about, in bytes. */
+  readonly weight: number;
   readonly #rows: readonly Row[];
 
   /** Patterns with `{sub}` are for `sub`; where that is `null`, they match nothing. */
   constructor(grants: readonly Grant[], sub: string | null) {
+    let weight = 0;
     this.#rows = grants.map(({ streams, allow, rate }, grant) => {
       const patterns = streams.flatMap((pattern) => patternFor(pattern, sub) ?? []);
+      for (const pattern of patterns) weight += weightOf(pattern);
       return {
         allow: new Set(allow),
         matchers: patterns.map(nameMatcher),
@@ -45,6 +53,7 @@ export class Grants {
         right: { grant, rate },
       };
     });
+    this.weight = weight;
   }
 
   /** Where the names are of all streams on which some grant may allow `operation`. */
@@ -70,4 +79,9 @@ export class Grants {
     }
     return null;
   }
+}
+
+/** Its text is there as it is, and in parts. */
+function weightOf(pattern: string): number {
+  return PATTERN_BYTES + 2 * pattern.length + SEGMENT_BYTES * pattern.split("/").length;
 }

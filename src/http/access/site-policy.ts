@@ -49,18 +49,21 @@ export class SitePolicy {
 
   /**
    * Why a change that a page asks for is refused; `null` when it may ask, or no page did. With `isAmbient` the browser
-   * has added the credential by itself: then only pages that were named may ask.
+   * has added the credential by itself: then only pages that were named may ask, and our own.
    */
-  refusalOfOrigin({ headers }: Exchange, isAmbient = false): Problem | null {
+  refusalOfOrigin({ req, headers }: Exchange, isAmbient = false): Problem | null {
     const { origin } = headers;
     if (origin === null || (isAmbient ? this.#cors.names(origin) : this.#cors.allows(origin))) return null;
-    if (this.#isOwnPage(origin, headers.host)) return null;
+    if (this.#isOwnPage(origin, headers.host, "encrypted" in req.socket)) return null;
     return problem("origin-not-allowed", { detail: "--cors-origin lists the origins that may." });
   }
 
-  /** Whether a page came from here. Only a name that is certainly ours shows it: a page can rebind its own. */
-  #isOwnPage(origin: string, host: string | null): boolean {
-    const authority = /^https?:\/\/(.+)$/.exec(origin)?.[1];
+  /**
+   * Whether a page came from here. Only a name that is certainly ours shows it: a page can rebind its own. Where this
+   * connection is TLS, one that came without is not ours: anybody between could have sent it.
+   */
+  #isOwnPage(origin: string, host: string | null, isEncrypted: boolean): boolean {
+    const authority = (isEncrypted ? /^https:\/\/(.+)$/ : /^https?:\/\/(.+)$/).exec(origin)?.[1];
     return host !== null && authority === host.toLowerCase() && this.#isOurs(host);
   }
 

@@ -140,7 +140,9 @@ class Upload extends HeldBody implements BodySink {
     const { inFlight, responder } = this.#context;
     return chain(this.#user.refusal(this.#hasData), (refusal) => {
       if (this.#exchange.isGone) return inFlight.end(this.#exchange);
-      if (refusal !== null) return responder.refuse(this.#exchange, refusal);
+      // Its sender's right may have ended meanwhile, and the body may be here already: its client need not have waited.
+      const refused = this.#user.lateRefusal() ?? refusal;
+      if (refused !== null) return responder.refuse(this.#exchange, refused);
       responder.sendContinue(this.#exchange);
       this.start();
     });

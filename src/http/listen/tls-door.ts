@@ -5,9 +5,9 @@ import type { Socket } from "node:net";
 import { createServer, type Server, type TLSSocket, type TlsOptions } from "node:tls";
 import type { Clock } from "../../ops/clock.js";
 import type { Log } from "../../ops/log.js";
-import { WatchedFile } from "../../ops/watched-file.js";
+import { isReadFailure, WatchedFile } from "../../ops/watched-file.js";
 import { plainSocketOf } from "../node/plain-socket-of.js";
-import { endsSoon, readCertificate, type Certificate } from "./certificate.js";
+import { CertificateError, endsSoon, readCertificate, type Certificate } from "./certificate.js";
 import type { TlsFiles } from "./plan.js";
 
 /** For a client's handshake. */
@@ -42,9 +42,12 @@ export class TlsDoor {
   /** Connections whose handshake is not done. */
   readonly #shaking = new Set<Socket>();
   #loading: Promise<boolean> = Promise.resolve(true);
+  /** Why the files could not be read, as it was told; `null` where they could. */
+  #toldFault: string | null = null;
 
-  private constructor(options: TlsDoorOptions, certificate: Certificate) {
+  private constructor(options: TlsDoorOptions, certificate: Certificate, watched: WatchedFile) {
     this.#options = options;
+    this.#watched = watched;
     const { files, log, onSecure, plainAnswer, handshakeTimeoutMs = HANDSHAKE_TIMEOUT_MS } = options;
     this.#server = createServer({
       ...contextOf(certificate),
@@ -69,16 +72,29 @@ export class TlsDoor {
       log.debug("a client's certificate was refused", { fault });
       socket.on("error", () => undefined).destroy();
     });
-    const paths = [files.cert, files.key, ...(files.clientCa === null ? [] : [files.clientCa])];
-    this.#watched = new WatchedFile(paths, () => void this.reload(), options.intervalMs);
   }
 
   /** Reads the files. Throws {@link CertificateError}. */
   static async open(options: TlsDoorOptions): Promise<TlsDoor> {
-    const certificate = await readCertificate(options.files);
-    warnOf(certificate, options);
-    tellAuthorities(certificate, options);
-    return new TlsDoor(options, certificate);
+    const { cert, key, clientCa } = options.files;
+    const paths = [cert, key, ...(clientCa === null ? [] : [clientCa])];
+    let door: TlsDoor | null = null;
+    const onChange = (): void => {
+      if (door === null) watched.lookAgain();
+      else void door.#reloadInTurn();
+    };
+    // Before the first read: a change during it is seen.
+    const watched = new WatchedFile(paths, onChange, options.intervalMs);
+    try {
+      const certificate = await readCertificate(options.files);
+      warnOf(certificate, options);
+      tellAuthorities(certificate, options);
+      door = new TlsDoor(options, certificate, watched);
+      return door;
+    } catch (error) {
+      watched.close();
+      throw error;
+    }
   }
 
   /** Takes a connection whose client begins with its handshake. */
@@ -98,6 +114,11 @@ export class TlsDoor {
    * open go on with the server's certificate that they began with; their client's counts while its authority does.
    */
   reload(): Promise<boolean> {
+    this.#toldFault = null;
+    return this.#reloadInTurn();
+  }
+
+  #reloadInTurn(): Promise<boolean> {
     this.#loading = this.#loading.then(() => this.#load());
     return this.#loading;
   }
@@ -111,10 +132,16 @@ export class TlsDoor {
       tellAuthorities(certificate, this.#options);
       log.info("the TLS certificate was read again", { endsAt: new Date(certificate.endsAtMs).toISOString() });
       warnOf(certificate, this.#options);
+      this.#toldFault = null;
       return true;
     } catch (error) {
       const fault = error instanceof Error ? error.message : String(error);
-      log.error("the TLS certificate is not changed: its files can't be used", { fault });
+      const isUnread = error instanceof CertificateError && isReadFailure(error.cause);
+      // What can't be read now may be there to be read later, with no change to see.
+      if (isUnread) this.#watched.lookAgain();
+      if (fault !== this.#toldFault)
+        log.error("the TLS certificate is not changed: its files can't be used", { fault });
+      this.#toldFault = isUnread ? fault : null;
       return false;
     }
   }

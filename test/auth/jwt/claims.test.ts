@@ -1,17 +1,37 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { checkClaims, JWT_LEEWAY_MS, MAX_CLAIMED } from "../../../src/auth/jwt/claims.js";
+import {
+  checkClaims,
+  JWT_LEEWAY_MS,
+  keptClaims,
+  MAX_CLAIMED,
+  MAX_CLAIMED_BYTES,
+  MAX_CLAIMED_DEEP,
+  weightOf,
+} from "../../../src/auth/jwt/claims.js";
+import { Grants } from "../../../src/auth/rights/grant.js";
 import { parseJsonTree } from "../../../src/protocol/json/json-tree.js";
+import { MAX_NAME_BYTES } from "../../../src/protocol/names/stream-name.js";
 import { claimsWith, JWT_NOW_MS } from "../../helpers/jwt.js";
 
 const NOW = JWT_NOW_MS / 1000;
 const LEEWAY = JWT_LEEWAY_MS / 1000;
 const OURS = { type: "urn:streamdir:grant", streams: ["a/*"], allow: ["read"] };
 
-function check(claims: unknown, trustGrants = true) {
+function membersOf(claims: unknown) {
   const tree = parseJsonTree(typeof claims === "string" ? claims : JSON.stringify(claims));
   assert.ok(tree.kind === "object");
-  return checkClaims(tree.members, { aud: "streams", trustGrants }, JWT_NOW_MS);
+  return tree.members;
+}
+
+function check(claims: unknown, trustGrants = true) {
+  return checkClaims(membersOf(claims), { aud: "streams", trustGrants }, JWT_NOW_MS);
+}
+
+/** Details with these patterns, in two grants. */
+function granting(...patterns: readonly string[]) {
+  const half = patterns.length / 2;
+  return [patterns.slice(0, half), patterns.slice(half)].map((streams) => ({ ...OURS, streams }));
 }
 
 describe("the claims of a JWT", () => {
@@ -99,4 +119,67 @@ describe("the grants in a JWT", () => {
   ] as const)
     test(`${title} refuse the JWT`, () =>
       assert.deepEqual(check(claimsWith({ authorization_details: details })), { kind: "fault", code: "grants" }));
+});
+
+describe("the patterns of a JWT", () => {
+  const deep = (segments: number): string => `**${"/a".repeat(segments)}`;
+  const long = "a".repeat(MAX_CLAIMED_BYTES / 2);
+  for (const [title, sub, within, beyond] of [
+    ["are so many together", "alice", Array.from({ length: MAX_CLAIMED }, (_, at) => `a${at}*`), ["more"]],
+    ["have so much text together", "alice", [long, long], ["a"]],
+    ["have so much text with who it is for", "ä".repeat(100), Array.from({ length: 10 }, () => "{sub}/**"), ["{sub}"]],
+    ["have so many segments after a ** together", "alice", [deep(MAX_CLAIMED_DEEP - 1), "a/**/b"], ["**/c"]],
+  ] as const)
+    test(`${title}, and not more`, () => {
+      const outcome = (patterns: readonly string[]) => {
+        const claims = check(claimsWith({ sub, authorization_details: granting(...patterns) }));
+        return claims.kind === "fault" ? claims.code : claims.grants.flatMap(({ streams }) => streams).length;
+      };
+      assert.equal(outcome(within), within.length);
+      assert.equal(outcome([...within, ...beyond]), "too-much");
+    });
+
+  test("take few steps, whatever they are, for a name that none of them matches", (context) => {
+    const costly = Array.from({ length: 10 }, () => `users/alice/**${"/a".repeat(9)}/b`);
+    const claims = check(claimsWith({ authorization_details: granting(...costly) }));
+    assert.ok(claims.kind === "claims");
+    const grants = new Grants(claims.grants, "alice");
+    const name = "users/alice".padEnd(MAX_NAME_BYTES - 1, "/a");
+    // Each step looks for the end of a segment.
+    const { mock } = context.mock.method(String.prototype, "indexOf");
+    assert.equal(grants.rightTo("read", name), null);
+    assert.ok(mock.callCount() > 10_000 && mock.callCount() < 2 * MAX_CLAIMED_DEEP * MAX_NAME_BYTES, `${mock.callCount()} steps`);
+  });
+});
+
+describe("what is kept of the claims", () => {
+  const foreign = { type: "payment", amount: [{}, {}, {}] };
+  for (const [title, details] of [
+    ["grants beside what is of others", [foreign, ...granting("a", "{sub}/**"), foreign]],
+    ["nothing of ours", [foreign]],
+    ["a grant that is malformed", [foreign, { ...OURS, streams: ["/a"] }]],
+    ["more than it may have", granting(...Array.from({ length: MAX_CLAIMED + 1 }, () => "a"))],
+    ["no list", foreign],
+  ] as const)
+    test(`is judged as the whole with ${title}`, () => {
+      const members = membersOf(claimsWith({ jti: "j", more: [1, 2, 3], authorization_details: details }));
+      const kept = keptClaims(members);
+      for (const trustGrants of [true, false]) {
+        const [whole, part] = [members, kept].map((each) => checkClaims(each, { aud: "streams", trustGrants }, JWT_NOW_MS));
+        if (whole?.kind === "claims") assert.deepEqual(part, whole);
+        else assert.equal(part?.kind, "fault");
+      }
+    });
+
+  test("has nothing of others", () => {
+    const own = claimsWith({ authorization_details: granting("a", "b") });
+    const more = { ...own, more: [1, 2], authorization_details: [foreign, ...granting("a", "b"), foreign] };
+    assert.equal(weightOf(keptClaims(membersOf(more))), weightOf(keptClaims(membersOf(own))));
+  });
+
+  test("counts for more the more values there are", () => {
+    const weight = (more: unknown): number => weightOf(membersOf({ more }));
+    assert.ok(weight([]) < weight([0]) && weight([0]) < weight([{}]) && weight([{}]) < weight([{ a: 0 }]));
+    assert.equal(weight("aaa") - weight("a"), 2);
+  });
 });

@@ -57,4 +57,11 @@ describe("grants", () => {
   test("allow nothing where there are none", () => {
     for (const operation of OPERATIONS) assert.equal(new Grants([], null).rightTo(operation, "a"), null);
   });
+
+  test("weigh more the more there is to match", () => {
+    const weight = (...streams: string[]): number => new Grants([{ streams, allow: ["read"], rate: null }], null).weight;
+    assert.equal(new Grants([], null).weight, 0);
+    assert.equal(weight("{sub}"), 0, "they match nothing");
+    assert.ok(weight("a") < weight("aa") && weight("aaa") < weight("a/a") && weight("a", "b") === 2 * weight("a"));
+  });
 });

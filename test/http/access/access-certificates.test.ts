@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import { writeFileSync } from "node:fs";
 import type { IncomingMessage } from "node:http";
+import { connect } from "node:http2";
 import { Agent, request, type RequestOptions } from "node:https";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
@@ -10,6 +11,7 @@ import { OPERATIONS } from "../../../src/auth/rights/operation.js";
 import type { Settings } from "../../../src/options.js";
 import { AuthFile } from "../../helpers/auth-file.js";
 import { makeAuthority } from "../../helpers/certificates.js";
+import { ask as askOver2 } from "../../helpers/secure-server.js";
 import { tempDir } from "../../helpers/temp-dir.js";
 import { startServer, type TestServer } from "../../helpers/test-server.js";
 
@@ -49,7 +51,7 @@ async function start(
   const ask: Ask = async (method, target, { as, by = AUTHORITY, headers = {}, body } = {}) => {
     const own = as === undefined ? {} : by.issue({ names: [], commonName: as, client: true });
     const options = { host: "localhost", port, method, path: `/v1/stream/${target}`, ca: AUTHORITY.ca, agent: false, headers };
-    const sent = request({ ...options, ...own });
+    const sent = request({ ...options, ...own, servername: "localhost" });
     sent.end(body);
     const [answer] = (await once(sent, "response")) as [IncomingMessage]; // the event's
     return { status: answer.statusCode ?? 0, text: await text(answer) };
@@ -166,4 +168,24 @@ describe("a client certificate", () => {
     const { ask } = await start(context, "https://example.com");
     assert.equal((await ask("PUT", "users/alice/a", change)).status, 201);
   });
+
+  for (const version of ["1.1", "2"])
+    for (const [scheme, status] of [
+      ["https", 201],
+      ["http", 403],
+    ] as const)
+      test(`${status === 201 ? "lets" : "does not let"} pages of its name by ${scheme}: HTTP/${version}`, async (context) => {
+        const { ask, server } = await start(context, "auto", { allowHost: "streams.example" });
+        const headers = { "Content-Type": "text/plain", Origin: `${scheme}://streams.example` };
+        if (version === "1.1") {
+          const sent = { as: "alice", headers: { ...headers, Host: "streams.example" }, body: "x" };
+          return assert.equal((await ask("PUT", "users/alice/a", sent)).status, status);
+        }
+        const own = AUTHORITY.issue({ names: [], commonName: "alice", client: true });
+        const session = connect(`https://localhost:${server.port}`, { ca: AUTHORITY.ca, ...own });
+        const sent = { headers: { ...headers, ":authority": "streams.example" }, body: "x" };
+        const answer = await askOver2(session, "PUT", "users/alice/a", sent);
+        session.destroy();
+        assert.equal(answer.status, status, answer.body);
+      });
 });

@@ -119,6 +119,26 @@ describe("a flood of credentials leaves nothing in memory:", () => {
     assert.ok(kept < 24, `${kept} MiB`);
   });
 
+  test("JWTs that are right, with as many grants as they may have", async (context) => {
+    const { who } = await openAuthority(context, authDocument());
+    const others = { type: "other", more: Array.from({ length: 500 }, () => ({})) };
+    const grantsOf = (at: number, count: number) =>
+      Array.from({ length: count / 10 }, (_, grant) => ({
+        type: "urn:streamdir:grant",
+        streams: Array.from({ length: 10 }, (_, each) => `${at}/*/b/${grant}/${each}*`),
+        allow: ["read"],
+      }));
+    const show = (at: number, count: number): string | null => {
+      const claims = claimsWith({ iss: "hmac", sub: `u${at}`, authorization_details: [others, ...grantsOf(at, count)] });
+      return who({ authorization: `Bearer ${jwtOf("HS256", claims)}` });
+    };
+    const kept = await keptMiB((from, to) => {
+      for (let at = from; at < to; at++) assert.equal(show(at, 100), `jwt hmac u${at}`);
+    }, 2_000);
+    assert.ok(kept < 64, `${kept} MiB`);
+    assert.equal(show(1, 110), "invalid-token");
+  });
+
   test("names of streams, each in a URL as long as it may be", async (context) => {
     const server = await startServer(context);
     const kept = await keptMiB(

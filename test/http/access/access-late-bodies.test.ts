@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { writeFileSync } from "node:fs";
 import { describe, test } from "node:test";
 import { OPERATIONS, type Operation } from "../../../src/auth/rights/operation.js";
+import { Registry } from "../../../src/stream/registry.js";
 import { AuthFile } from "../../helpers/auth-file.js";
 import { canMakeCertificates, httpsIssuer } from "../../helpers/https-issuer.js";
 import { claimsWith, jwtOf, keySet } from "../../helpers/jwt.js";
@@ -83,6 +84,42 @@ describe("a request whose body comes later than its head", () => {
         const answer = await slow.answer();
         assert.equal(answer.status, 401, `it would be ${status}: ${answer.text}`);
         assert.equal(answer.headers["stream-next-offset"], undefined);
+      });
+
+  for (const path of ALL_PATHS)
+    for (const [title, change, status] of [
+      ["is stored while its sender may", NOTHING, 204],
+      ["is refused when its credential is revoked", (file) => file.revoke({ id: "late" }), 401],
+      ["is refused when it may no longer", grantAgain("read"), 403],
+    ] as const satisfies readonly (readonly [string, Change, number])[])
+      test(`sent without a wait for 100 Continue ${title} while storage is asked: ${path}`, async (context) => {
+        takePath(context, path);
+        const file = new AuthFile();
+        const owner = { Authorization: `Bearer ${file.token("owner", [{ streams: ["**"], allow: OPERATIONS }])}` };
+        const late = file.token("late", [{ streams: ["*"], allow: ["append"] }]);
+        file.write();
+        const server = await startServer(context, { auth: file.path });
+        assert.equal((await server.send("PUT", "a", { headers: { ...owner, ...TEXT } })).status, 201);
+        const [asked, found] = [new Barrier(), new Barrier()];
+        const { find } = Registry.prototype;
+        const slowly = async function (this: Registry, name: string) {
+          asked.open();
+          await found.opened;
+          return find.call(this, name);
+        };
+        context.mock.method(Registry.prototype, "find", slowly, { times: 1 });
+        const headers = { ...TEXT, Expect: "100-continue", Authorization: `Bearer ${late}` };
+        const hasty = await server.begin("POST", "a", { headers, body: "hello" });
+        await asked.opened;
+        change(file, server);
+        file.write();
+        assert.equal(await server.server.reload(), true);
+        found.open();
+        let answer = await hasty.answer();
+        if (answer.status === 100) answer = await hasty.answer();
+        assert.equal(answer.status, status);
+        const read = await server.send("GET", "a?offset=-1", { headers: owner });
+        assert.equal(read.text, status === 204 ? "hello" : "");
       });
 
   test("is refused when nobody may without a credential any more", async (context) => {

@@ -170,3 +170,19 @@ describe("a Host is not looked at", () => {
     assert.equal(refusalFor({ destroyed: true }), "host-not-allowed");
   });
 });
+
+describe("a page of the server's own name", () => {
+  const policy = new SitePolicy({ cors: new CorsPolicy("https://other.example"), allowHost: "streams.example", checksHosts: false });
+  for (const [origin, socket, isAllowed] of [
+    ["https://streams.example", {}, true],
+    ["http://streams.example", {}, true],
+    ["https://streams.example", { encrypted: true }, true],
+    ["http://streams.example", { encrypted: true }, false],
+    ["http://localhost", { encrypted: true }, false],
+  ] as const)
+    test(`${isAllowed ? "may" : "may not"} change something from ${origin} ${"encrypted" in socket ? "over TLS" : "without TLS"}`, () => {
+      const exchange = { req: { socket }, headers: { host: origin.replace(/^.*\//, ""), origin } };
+      const refusalOf = (isAmbient: boolean) => policy.refusalOfOrigin(exchange as Exchange, isAmbient); // all that it looks at
+      for (const isAmbient of [true, false]) assert.equal(refusalOf(isAmbient) === null, isAllowed);
+    });
+});

@@ -1,10 +1,12 @@
 import assert from "node:assert/strict";
+import { X509Certificate } from "node:crypto";
 import { once } from "node:events";
 import { renameSync, writeFileSync } from "node:fs";
 import { connect as connectPlain, createServer, type AddressInfo, type Socket } from "node:net";
 import { join } from "node:path";
 import { describe, test, type TestContext } from "node:test";
 import { connect, type ConnectionOptions, type TLSSocket } from "node:tls";
+import { WatchedFile } from "../../../src/ops/watched-file.js";
 import { TlsDoor, type TlsDoorOptions } from "../../../src/http/listen/tls-door.js";
 import { startServer as start, StartError, type RunningServer, type ServerOptions } from "../../../src/server.js";
 import { REQUEST_LIMITS } from "../../../src/http/http-server.js";
@@ -14,6 +16,7 @@ import { keptLog, type LogLine } from "../../helpers/engine.js";
 import { ManualClock } from "../../helpers/manual-clock.js";
 import { tempDir } from "../../helpers/temp-dir.js";
 import { WatchedClock } from "../../helpers/test-server.js";
+import { Barrier } from "../../helpers/watched-files.js";
 
 const authority = makeAuthority();
 
@@ -21,6 +24,8 @@ interface Opened {
   readonly door: TlsDoor;
   readonly log: readonly LogLine[];
   readonly port: number;
+  /** Where its CA is, if it asks clients. */
+  readonly caFile: string;
   replace(issued: Issued): void;
   /** A connection to it; resolves when its handshake is done. */
   connect(options?: ConnectionOptions): Promise<TLSSocket>;
@@ -65,7 +70,7 @@ async function open(
     await once(socket, "secureConnect");
     return socket;
   };
-  return { door, log: lines, port, replace, connect: client };
+  return { door, log: lines, port, caFile: join(dir, "ca.pem"), replace, connect: client };
 }
 
 async function said(socket: Socket): Promise<string> {
@@ -152,6 +157,55 @@ describe("a TLS door", () => {
     replace(authority.issue({ commonName: "the new one" }));
     assert.equal(await door.reload(), true);
     assert.equal(subjectOf(await client()), "the new one");
+  });
+
+  /** Another CA in place of the one in `path`, and the trust in it. */
+  function anotherAuthority() {
+    const { ca } = makeAuthority();
+    const [{ fingerprint256 }, trusted] = [new X509Certificate(ca), new Barrier()];
+    const onClientAuthorities = (authorities: readonly X509Certificate[]): void => {
+      if (authorities.every((one) => one.fingerprint256 === fingerprint256)) trusted.open();
+    };
+    const replace = (path: string): void => {
+      writeFileSync(`${path}.new`, ca);
+      renameSync(`${path}.new`, path);
+    };
+    return { replace, trusted, onClientAuthorities };
+  }
+
+  test("takes the authorities that took the place of others while these were read", async (context) => {
+    const { replace, trusted, onClientAuthorities } = anotherAuthority();
+    const alive = setInterval(() => {}, 60_000); // a watch never keeps the process alive
+    context.after(() => clearInterval(alive));
+    const read = WatchedFile.read.bind(WatchedFile);
+    let reads = 0;
+    context.mock.method(WatchedFile, "read", async (path: string, maxBytes: number) => {
+      const text = await read(path, maxBytes);
+      if (!path.endsWith("ca.pem") || ++reads > 1) return text;
+      // Looks much less often: the door has seen what it sees.
+      await new Promise<void>((resolve) => {
+        const other = new WatchedFile([path], () => (other.close(), resolve()), 200);
+        replace(path);
+      });
+      return text;
+    });
+    await open(context, authority.issue(), authority.ca, { onClientAuthorities });
+    await trusted.opened;
+  });
+
+  test("takes authorities that could not be read for a while, and says so once", async (context) => {
+    const { replace, trusted, onClientAuthorities } = anotherAuthority();
+    const { caFile, log } = await open(context, authority.issue(), authority.ca, { onClientAuthorities });
+    const read = WatchedFile.read.bind(WatchedFile);
+    let failures = 0;
+    context.mock.method(WatchedFile, "read", (path: string, maxBytes: number) =>
+      path === caFile && ++failures <= 3
+        ? Promise.reject(Object.assign(new Error("EIO: i/o error, read"), { code: "EIO", syscall: "read" }))
+        : read(path, maxBytes),
+    );
+    replace(caFile);
+    await trusted.opened;
+    assert.deepEqual([failures, log.filter(({ level }) => level === "error").length], [4, 1]);
   });
 
   test("warns of a certificate that ends soon", async (context) => {

@@ -86,9 +86,10 @@ export function parseCommand<V extends Pick<Verb, "name" | "second" | "switches"
   const settings = { ...defaultSettings(), ...fromEnv.values, ...line.values } as Settings;
   const { words, switches, given } = line;
   if (settings.storage !== OPTIONS.storage.default) {
-    if (verb.takesOptions !== true) return refused(`${verb.name} is for a directory, and --storage names none`);
+    const called = line.values.storage === undefined ? OPTIONS.storage.env : `--${OPTIONS.storage.flag}`;
+    if (verb.takesOptions !== true) return refused(`${verb.name} is for a directory, and ${called} names none`);
     if (words.length > 0)
-      return refused(`with --storage there is no directory to name, like ${quoted(words[0] ?? "")}`);
+      return refused(`with ${called} there is no directory to name, like ${quoted(words[0] ?? "")}`);
   }
   const [dir = DEFAULT_DIR] = words;
   const absence = named === undefined ? lineUnlessThere(dir, names) : null;
@@ -99,6 +100,7 @@ export function parseCommand<V extends Pick<Verb, "name" | "second" | "switches"
     settings,
     switches,
     lineUnlessThere: absence,
+    ...(words.length === 0 ? ({ isDirImplied: true } as const) : {}),
     ...(isPair ? { second: line.words[1] ?? "" } : {}),
     ...(given.size > 0 ? { values: given } : {}),
   };
@@ -170,6 +172,12 @@ function readFlag(arg: string, rest: string[], values: Values, switches: KnownSw
     return `unknown flag ${quoted(written)}; ${suggestion(written, [...FLAGS.keys(), ...switches.keys()])}`;
   const { name, spec, negates } = flag;
   if (negates && inline !== undefined) return `${written} takes no value`;
+  const [next = ""] = rest;
+  // Else it would be taken for the directory, and made.
+  if (spec.kind === "flag" && inline === undefined && parseValue(spec, next).kind === "value") {
+    const meant = negates ? `${written} takes no value` : `write ${written}=${next}`;
+    return `${quoted(next)} after ${written} is not its value: ${meant}; ${asDirectory(next)}`;
+  }
   const text = inline ?? (spec.kind === "flag" ? String(!negates) : takeValue(rest));
   if (text === undefined) return `${written} needs a value, like ${written}=${formatValue(spec, spec.default)}`;
   const parsed = parseValue(spec, text);

@@ -1,6 +1,7 @@
 /** The command `streamdir`: chooses the verb, prints what is asked for, and sets the exit status. */
 
 import { parseStorage } from "../net/storage-address.js";
+import { oneLine } from "../ops/log.js";
 import { packageVersion } from "../ops/version.js";
 import type { ClientTask } from "./client/session/session.js";
 import { parseCommand } from "./config.js";
@@ -12,6 +13,10 @@ import { loneTaskHelp, taskHelp } from "./command/task-help.js";
 import type { Tool } from "./command/task.js";
 import { EXIT } from "./command/verb.js";
 import { VERBS } from "./verbs.js";
+
+/** What kept the output from being written; `null` where nothing did, or its reader has gone. */
+let lost: Error | null = null;
+let isServer = false;
 
 async function main(): Promise<number> {
   const args = process.argv.slice(2);
@@ -64,6 +69,7 @@ async function runVerb(args: readonly string[], others: readonly { readonly name
       return refuse(command.line);
     case "run":
       if (command.lineUnlessThere !== null && !(await isDirectory(command.dir))) return refuse(command.lineUnlessThere);
+      isServer = command.verb.name === VERBS[0].name;
       tuneHeap(process.execArgv, parseStorage(command.settings.storage)?.kind === "nats" ? "cluster" : "directory");
       return command.verb.run({ ...command, version: packageVersion() }, process);
   }
@@ -83,11 +89,31 @@ function refuse(line: string): number {
   return EXIT.usage;
 }
 
+/** Ends a verb that rejects, and whatever it has left open, once one line has said so. */
+function crashed(error: unknown): number {
+  const said = error instanceof Error ? error : new Error(String(error));
+  // That is nobody's fault, and bin/start.js says in one line what to do about it.
+  if ("code" in said && (said.code === "EMFILE" || said.code === "ENFILE")) throw said;
+  const line = `streamdir: this is a fault of streamdir: ${oneLine(said.stack ?? said.message)}\n`;
+  process.stderr.write(line, () => process.exit(EXIT.crash));
+  return EXIT.crash;
+}
+
 // The reader of the output may go away; that must not end a server.
-process.stdout.on("error", () => {});
+process.stdout.on("error", (error) => {
+  if (!("code" in error && error.code === "EPIPE")) lost ??= error;
+});
 process.stderr.on("error", () => {});
+// Only now is known what became of an output that is a pipe.
+process.once("exit", (status) => {
+  if (status !== EXIT.done || lost === null || isServer) return;
+  process.stderr.write(`streamdir: the output can't be written: ${oneLine(lost.message)}\n`);
+  process.exitCode = EXIT.fault;
+});
 
 // The server's timers do not keep the process alive, but its last work may be waiting for one of them.
 const alive = setInterval(() => {}, 60_000);
 // Sets the status instead of calling `exit`, so that output to a pipe is flushed before the process ends.
-process.exitCode = await main().finally(() => clearInterval(alive));
+process.exitCode = await main()
+  .catch(crashed)
+  .finally(() => clearInterval(alive));

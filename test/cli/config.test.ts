@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { DEFAULT_DIR } from "../../src/cli/command/verb.js";
 import { parseCommand } from "../../src/cli/config.js";
+import { VERBS } from "../../src/cli/verbs.js";
 import { defaultSettings } from "../../src/options.js";
 import type { Settings } from "../../src/options.js";
 
@@ -64,11 +65,28 @@ describe("a command line runs", () => {
   for (const [line, dir, settings] of rows) {
     test(`streamdir ${line}`, () => {
       const { lineUnlessThere, ...run } = runOf(words(line));
-      assert.deepEqual(run, { kind: "run", verb: SERVE, dir, settings: { ...defaultSettings(), ...settings }, switches: new Set() });
+      const implied = dir === DEFAULT_DIR ? { isDirImplied: true } : {};
+      const all = { ...defaultSettings(), ...settings };
+      assert.deepEqual(run, { kind: "run", verb: SERVE, dir, settings: all, switches: new Set(), ...implied });
       const mayBeMade = line.startsWith("serve") || /[/]/.test(dir);
       assert.equal(lineUnlessThere === null, mayBeMade);
     });
   }
+
+  test("and tells the default directory from the same one, named", () => {
+    assert.equal(runOf(["serve"]).isDirImplied, true);
+    assert.equal(runOf(["serve", DEFAULT_DIR]).isDirImplied, undefined);
+  });
+
+  test("with a directory that is named like the value of a flag, once it can't be one", () => {
+    for (const args of [
+      ["serve", "--insecure", "./false"],
+      ["serve", "--insecure", "--", "false"],
+      ["serve", "false", "--insecure"],
+    ])
+      assert.match(runOf(args).dir, /^(\.\/)?false$/);
+    assert.equal(runOf(["serve", "--insecure", "loopback"]).dir, "loopback");
+  });
 
   test("with the values of the verb's switches, as often as they are given", () => {
     const greet = {
@@ -154,6 +172,11 @@ describe("a command line is refused", () => {
     [["--read-only=yes"], '--read-only must be true or false, not "yes"'],
     [["--ui=yes"], '--ui must be true, false or loopback, not "yes"'],
     [["--no-read-only=true"], "--no-read-only takes no value"],
+    [["--insecure", "false"], '"false" after --insecure is not its value: write --insecure=false; a directory of that name is ./false'],
+    [["serve", "--read-only", "0"], '"0" after --read-only is not its value: write --read-only=0; a directory of that name is ./0'],
+    [["serve", "d", "--ui", "true"], '"true" after --ui is not its value: write --ui=true; a directory of that name is ./true'],
+    [["--ui", "loopback"], '"loopback" after --ui is not its value: write --ui=loopback; a directory of that name is ./loopback'],
+    [["--no-ui", "1"], '"1" after --no-ui is not its value: --no-ui takes no value; a directory of that name is ./1'],
     [["--prot", "1"], 'unknown flag "--prot"; did you mean --port?'],
     [["--prot=1"], 'unknown flag "--prot"; did you mean --port?'],
     [["-port", "1"], 'unknown flag "-port"; did you mean --port?'],
@@ -202,6 +225,7 @@ describe("the environment", () => {
         settings: { ...defaultSettings(), ...settings },
         switches: new Set(),
         lineUnlessThere: null,
+        isDirImplied: true,
       }),
     );
   }
@@ -215,6 +239,7 @@ describe("the environment", () => {
       settings: { ...defaultSettings(), port: 1, host: "::1" },
       switches: new Set(),
       lineUnlessThere: null,
+      isDirImplied: true,
     });
   });
 
@@ -245,6 +270,23 @@ describe("the environment", () => {
       line: 'unknown flag "--prot"; did you mean --port?',
     });
   });
+});
+
+describe("a cluster's address", () => {
+  const storage = "nats://h";
+  const refused = (args: readonly string[], env: Env): unknown => parseCommand(args, env, VERBS);
+
+  for (const [args, env, called] of [
+    [["--storage", storage], {}, "--storage"],
+    [[], { STREAMDIR_STORAGE: storage }, "STREAMDIR_STORAGE"],
+    [["--storage", storage], { STREAMDIR_STORAGE: "nats://other" }, "--storage"],
+  ] as const)
+    test(`is refused by the name that it was given with: ${[...args, ...Object.keys(env)].join(" ")}`, () => {
+      const none = `verify is for a directory, and ${called} names none`;
+      assert.deepEqual(refused(["verify", "dir", ...args], env), { kind: "usage-error", line: none });
+      const both = `with ${called} there is no directory to name, like "dir"`;
+      assert.deepEqual(refused(["serve", "dir", ...args], env), { kind: "usage-error", line: both });
+    });
 });
 
 describe("a command that needs two directories", () => {

@@ -1,8 +1,15 @@
 import assert from "node:assert/strict";
-import { readdirSync, readFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { describe, test } from "node:test";
-import { startStreamdir } from "../helpers/process.js";
+import { fileURLToPath } from "node:url";
+import { freePort } from "../helpers/free-ports.js";
+import { startNode, startStreamdir } from "../helpers/process.js";
+import { ask } from "../helpers/real-server.js";
 import { tempDir } from "../helpers/temp-dir.js";
+
+const MAIN = fileURLToPath(new URL("../../src/cli/main.ts", import.meta.url));
+/** A command whose standard output is a disk without room. */
+const ON_A_FULL_DISK = ["bash", "-c", 'exec "$@" > /dev/full', "bash"];
 
 describe("the command", () => {
   test("prints its help and ends with 0", async (t) => {
@@ -39,4 +46,51 @@ describe("the command", () => {
       assert.deepEqual(readdirSync(cwd), []);
     });
   }
+});
+
+describe("an output that can't be written", { skip: !existsSync("/dev/full") && "there is no /dev/full" }, () => {
+  for (const args of [["--version"], ["serve", "--help"], ["systemd"], ["completions", "fish"]])
+    test(`ends streamdir ${args.join(" ")} with 74 and a line`, async (t) => {
+      const { status, stderr } = await startStreamdir(t, args, { under: ON_A_FULL_DISK }).ended;
+      assert.deepEqual([status, stderr], [74, "streamdir: the output can't be written: ENOSPC: no space left on device, write\n"]);
+    });
+
+  test("changes no status that says more", async (t) => {
+    const { status, stderr } = await startStreamdir(t, ["verify", tempDir()], { under: ON_A_FULL_DISK }).ended;
+    assert.equal(status, 1, stderr);
+  });
+
+  test("does not end a server, nor change its status", async (t) => {
+    const port = await freePort();
+    const server = startStreamdir(t, ["serve", tempDir(), "--port", String(port)], { under: ON_A_FULL_DISK });
+    const answers = (): Promise<boolean> =>
+      ask(`http://127.0.0.1:${port}/`, "GET").then(
+        () => true,
+        () => false,
+      );
+    while (!(await answers()));
+    server.kill("SIGTERM");
+    const { status, stderr } = await server.ended;
+    assert.equal(status, 0, stderr);
+  });
+});
+
+describe("a verb that rejects", () => {
+  /** Standard output throws, and something keeps the process alive. */
+  const rejecting = (thrown: string): string[] => {
+    const code = `process.stdout.write = () => { throw ${thrown}; }; setInterval(() => {}, 1000);`;
+    return ["--import", `data:text/javascript,${encodeURIComponent(code)}`, "--import", import.meta.resolve("tsx"), MAIN, "systemd"];
+  };
+
+  test("ends with 70 and one line, whatever it has left open", async (t) => {
+    const { status, stdout, stderr } = await startNode(t, rejecting('new TypeError("ours")')).ended;
+    assert.deepEqual([status, stdout], [70, ""]);
+    assert.match(stderr, /^streamdir: this is a fault of streamdir: TypeError: ours\\u000a {4}at [^\n]*\n$/);
+  });
+
+  test("leaves too few files to bin/start.js", async (t) => {
+    const { status, stderr } = await startNode(t, rejecting('Object.assign(new Error("files"), { code: "EMFILE" })')).ended;
+    assert.equal(status, 1);
+    assert.doesNotMatch(stderr, /fault of streamdir/);
+  });
 });

@@ -38,6 +38,8 @@ export type OtherSignal = "SIGALRM" | "SIGIO" | "SIGPWR" | "SIGSTKFLT" | "SIGUSR
 /** Standard output or standard error. */
 export interface Output {
   readonly isTTY?: boolean;
+  /** Its descriptor, where it has one. */
+  readonly fd?: number;
   /** `written` is called when the text has left the process, or with an error when it can't any more. */
   write(text: string | Buffer, written?: (error?: Error | null) => void): unknown;
 }
@@ -73,6 +75,8 @@ export interface Surroundings {
 export interface Invocation {
   /** As it was written; relative to the working directory. */
   readonly dir: string;
+  /** Whether nobody named a directory: then `dir` is {@link DEFAULT_DIR}. Absent where somebody did. */
+  readonly isDirImplied?: true;
   /** The second path, of a verb that has one; as it was written. */
   readonly second?: string;
   readonly settings: Settings;

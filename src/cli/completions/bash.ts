@@ -25,9 +25,15 @@ export function bashCompletion(commands: readonly DescribedCommand[]): string {
   return `# Completion of streamdir for bash.
 streamdir_words() { COMPREPLY=($(compgen -W "$1" -- "$cur")); }
 streamdir_paths() {
-  local IFS=$'\\n'
-  compopt -o filenames 2>/dev/null
-  COMPREPLY=($(compgen "$1" -- "$cur"))
+  local path quotes=""
+  # Without compopt, in bash 3.2, a name goes on the line as it is: the shell would run what is in it.
+  compopt -o filenames 2>/dev/null || quotes=1
+  COMPREPLY=()
+  while IFS= read -r path; do
+    if [[ -n $quotes && $cur == "~"* ]]; then printf -v path '~%q' "\${path#?}"
+    elif [[ -n $quotes ]]; then printf -v path %q "$path"; fi
+    COMPREPLY+=("$path")
+  done < <(compgen "$1" -- "$cur")
 }
 _streamdir() {
   local cur=\${COMP_WORDS[COMP_CWORD]} before=\${COMP_WORDS[COMP_CWORD - 1]} called=\${COMP_WORDS[1]}

@@ -7,12 +7,14 @@ import { formatListen, type ListenAddress } from "../../net/listen-address.js";
 import { OPTIONS, type Settings } from "../../options.js";
 import { adminPlanOf, beyondReach, conflictWithStorage, planOf, type ListenPlan } from "../../server.js";
 import { quoted } from "../command/value.js";
-import { DEFAULT_DIR, EXIT, type Invocation, type Surroundings } from "../command/verb.js";
+import { EXIT, type Invocation, type Surroundings } from "../command/verb.js";
 import { serviceUnit, socketUnit, type UnitDirectory, type UnitsPlan } from "./units.js";
 
 const UNITS = { service: serviceUnit, socket: socketUnit } as const;
 type UnitKind = keyof typeof UNITS;
 
+/** Where the service has its streams when nobody names a directory. */
+const SERVICE_DIR = "/var/lib/streamdir";
 const USER = /^[A-Za-z_][A-Za-z0-9_-]{0,30}$/;
 const STATE = /^\/var\/lib\/([A-Za-z0-9_][\w.-]{0,100})$/;
 /** No unit file has a line break within a value, nor can systemd name one. */
@@ -23,7 +25,7 @@ const CONTROL = /[\u0000-\u001f\u007f]/;
  * Nothing is read or changed. What the server would refuse at its start is refused here.
  */
 export async function systemd(
-  { dir, settings, values = new Map() }: Invocation,
+  { dir, isDirImplied, settings, values = new Map() }: Invocation,
   { stdout, stderr }: Surroundings,
 ): Promise<number> {
   const refuse = (line: string): number => {
@@ -32,7 +34,7 @@ export async function systemd(
   };
   const only = values.get("only")?.at(-1) ?? null;
   if (only !== null && !isUnitKind(only)) return refuse(`--only must be service or socket, not ${quoted(only)}`);
-  const plan = unitsPlan(dir, settings, values.get("user")?.at(-1) ?? null);
+  const plan = unitsPlan(isDirImplied === true ? SERVICE_DIR : dir, settings, values.get("user")?.at(-1) ?? null);
   if (typeof plan === "string") return refuse(plan);
   const kinds: readonly UnitKind[] = only === null ? ["service", "socket"] : [only];
   const headed = kinds.map((kind) => `# /etc/systemd/system/streamdir.${kind}\n\n${UNITS[kind](plan)}`);
@@ -97,7 +99,7 @@ function isWithin(path: string, directory: UnitDirectory): boolean {
 }
 
 function directoryOf(dir: string): UnitDirectory {
-  const path = resolve(dir === DEFAULT_DIR ? "/var/lib/streamdir" : dir);
+  const path = resolve(dir);
   const name = STATE.exec(path)?.[1];
   return name === undefined ? { kind: "path", path } : { kind: "state", name };
 }

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
+import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseCommand } from "../../../src/cli/config.js";
 import { systemd as run } from "../../../src/cli/systemd/systemd.js";
@@ -51,6 +52,13 @@ describe("streamdir systemd", () => {
       assert.match(stdout, /^# \/etc\/systemd\/system\/streamdir\./);
     });
   }
+
+  test("serves the directory that is named, also where it is the one that serve has without", async () => {
+    const { status, stdout, stderr } = await systemd(["./data", "--user", "me", "--only", "service"]);
+    assert.deepEqual([status, stderr], [0, ""]);
+    assert.ok(stdout.includes(`\nReadWritePaths=${join(process.cwd(), "data")}\n`), stdout);
+    assert.doesNotMatch(stdout, /StateDirectory|%S/);
+  });
 
   test("has the service make its socket for figures in its directory, with its mode", async () => {
     const args = ["--admin-listen", "unix:/var/lib/streamdir/admin.sock,127.0.0.1:9437", "--unix-mode", "660", "--only", "service"];

@@ -143,6 +143,8 @@ async function sendAll(session: Session, parts: SendingParts): Promise<Failure |
     if (session.signal.aborted) return stopped(session.signal);
     if (piece === null) break;
     if (piece.kind === "failure") return piece;
+    if (piece.kind === "short")
+      return failure(EXIT.refused, "this is not the same input: it ends before what was sent of that");
     if (piece.kind === "fault") return failure(EXIT.refused, `line ${piece.line} of the input: ${piece.words}`);
     if (piece.body.length > 0) {
       const { repeats } = session.server;

@@ -17,8 +17,12 @@ export interface Piece {
   readonly lines: number;
 }
 
-/** The next piece; `null` at the end of the input; or what is wrong with the input, and in which line of it, from 1. */
-export type NextPiece = Piece | null | { readonly kind: "fault"; readonly line: number; readonly words: string };
+/**
+ * The next piece; `null` at the end of the input; what is wrong with the input, and in which line of it, from 1; or
+ * that it is too short to be the input of the run before.
+ */
+export type NextPiece =
+  Piece | null | { readonly kind: "fault"; readonly line: number; readonly words: string } | { readonly kind: "short" };
 
 /** The options of {@link InputPieces}. */
 export interface InputPiecesOptions {
@@ -67,6 +71,7 @@ export class InputPieces {
   async next(): Promise<NextPiece> {
     while (!this.#isReady()) await new Promise<void>((resolve) => (this.#wakeReader = resolve));
     if (this.#fault !== null) throw this.#fault;
+    if (this.#hasEnded && (this.#toSkip > 0 || this.#size < this.#firstBytes)) return { kind: "short" };
     if (this.#size === 0) return null;
     const whole = Buffer.concat(this.#parts, this.#size);
     const length = this.#cut(whole);

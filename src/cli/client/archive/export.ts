@@ -87,7 +87,7 @@ class Exporter {
     this.#meter = meter;
     this.#streams = streams;
     const bytes = streams.map((stream) => stream.bytes);
-    // Each stream is read twice.
+    // Each byte is handled twice: read, and written.
     this.#total = bytes.includes(null) ? null : bytes.reduce<number>((sum, each) => sum + 2 * (each ?? 0), 0);
   }
 
@@ -131,15 +131,22 @@ class Exporter {
     return null;
   }
 
+  async #writeData(surveyed: Surveyed): Promise<Failure | null | "gone"> {
+    const { data } = surveyed;
+    if (data === null) return this.#readAgain(surveyed);
+    this.#count(data.length);
+    return (await this.#session.out.write(data)) === "gone" ? "gone" : null;
+  }
+
   /** The second reading: of the same bytes, as a byte never changes. */
-  async #writeData({ head, from, skip }: Surveyed): Promise<Failure | null | "gone"> {
+  async #readAgain({ head, from, skip }: Surveyed): Promise<Failure | null | "gone"> {
     const { name, contentType, bytes, sha256 } = head;
     const data = new StreamData(this.#session, name, contentType, from);
     const hash = createHash("sha256");
     let [toSkip, left] = [skip, bytes];
     while (left > 0) {
       const part = await data.next();
-      if (part?.kind === "failure") return part;
+      if (part?.kind === "failure") return cutBy(part);
       if (part === null) break;
       const own = part.bytes.subarray(toSkip, toSkip + left);
       toSkip = Math.max(0, toSkip - part.bytes.length);
@@ -156,4 +163,9 @@ class Exporter {
     this.#handled += bytes;
     this.#meter.show("export", this.#handled, this.#total);
   }
+}
+
+/** A failure in the middle of the archive; a signal needs no words. */
+function cutBy(failed: Failure): Failure {
+  return failed.line === "" ? failed : { ...failed, line: `${failed.line}: the archive is not whole` };
 }

@@ -16,6 +16,8 @@ import type { ArchivedPiece, StreamHead } from "./stream-head.js";
 export interface Surveyed {
   readonly kind: "surveyed";
   readonly head: StreamHead;
+  /** The data file, where one answer had all of it; `null` where it is to be read again. */
+  readonly data: Buffer | null;
   /** Where the data file begins: an offset, and bytes behind it. */
   readonly from: string;
   readonly skip: number;
@@ -47,6 +49,7 @@ export async function survey(
   const hash = createHash("sha256");
   const pieces: ArchivedPiece[] = [];
   let [from, skip, whole, closed] = ["-1", 0, 0, stream.closed];
+  let kept: Buffer | null = Buffer.alloc(0);
   for (;;) {
     const part = await data.next();
     if (part === null) break;
@@ -57,6 +60,7 @@ export async function survey(
     if (pieces.length === 0) [from, skip] = own.length === 0 ? [part.next, 0] : [part.from, common];
     if (own.length > 0) {
       hash.update(own);
+      kept = pieces.length === 0 ? own : null;
       pieces.push([own.length, crc32(own)]);
     }
     whole += part.bytes.length;
@@ -73,7 +77,7 @@ export async function survey(
   const expiresAt = ttlSeconds === null ? lifetime.expiresAt : null;
   const sha256 = hash.digest("hex");
   const head = { format: 1, name, contentType, ttlSeconds, expiresAt, closed, fork, bytes, pieces, sha256 } as const;
-  return { kind: "surveyed", head, from, skip, whole };
+  return { kind: "surveyed", head, data: kept, from, skip, whole };
 }
 
 /**

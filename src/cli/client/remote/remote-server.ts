@@ -64,9 +64,10 @@ export class RemoteServer {
   /** How often requests have been sent again that may have been done. */
   repeats = 0;
 
-  /** The target of a stream, percent-encoded. */
+  /** The target of a stream, percent-encoded; its query in the order of names, so that caches know it again. */
   target(name: string, query: Readonly<Record<string, string>> = {}): string {
-    const written = Object.entries(query).map(([key, value]) => `${key}=${encodeURIComponent(value)}`);
+    const sorted = Object.entries(query).sort(([one], [other]) => (one < other ? -1 : 1));
+    const written = sorted.map(([key, value]) => `${key}=${encodeURIComponent(value)}`);
     const path = name.split("/").map(encodeURIComponent).join("/");
     return `${this.#options.prefix}${path}${written.length === 0 ? "" : `?${written.join("&")}`}`;
   }

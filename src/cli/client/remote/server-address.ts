@@ -33,8 +33,8 @@ export interface CalledAs {
 const FLAGS: CalledAs = { server: "--server", prefix: "--prefix" };
 
 /**
- * Reads `URL` or `unix:PATH`. The URL's path is the prefix; without one it is `prefix`, or the server's default. A URL
- * with a name or a password is refused: a secret in an argument is seen by all users of the machine.
+ * Reads `URL` or `unix:PATH`. In front of names stands `prefix`; where it is `null`, the URL's path; without one, the
+ * server's default. A URL with a name or a password is refused: all users of the machine see a secret in an argument.
  */
 export function parseServer(text: string, prefix: string | null, called: CalledAs = FLAGS): ParsedServer {
   if (text.startsWith("unix:") && text !== "unix:") return onSocket(text.slice("unix:".length), prefix, called);
@@ -60,6 +60,11 @@ export function parseServer(text: string, prefix: string | null, called: CalledA
     prefix: path,
     isPrivate: isSecure || isLoopbackName(host),
   };
+}
+
+/** Whether an address has a prefix of its own: a URL with a path. */
+export function hasPath(text: string): boolean {
+  return /^https?:\/\//.test(text) && URL.canParse(text) && new URL(text).pathname !== "/";
 }
 
 function onSocket(socketPath: string, prefix: string | null, called: CalledAs): ParsedServer {

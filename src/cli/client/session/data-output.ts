@@ -1,5 +1,6 @@
 // Standard output of a verb whose output is data.
 
+import { isOpenFile, writeWhole } from "../../../ops/watched-file.js";
 import type { Output } from "../../command/verb.js";
 
 /** What becomes of a write: `gone` when whoever read has closed the pipe, or the verb is to end before it is read. */
@@ -9,12 +10,16 @@ export type Written = "written" | "gone";
 export class DataOutput {
   readonly #output: Output;
   readonly #signal: AbortSignal;
+  /** The descriptor of a file, which is written without Node's stream: that takes a part of a write for all of it. */
+  readonly #file: number | null;
   #isCut = false;
 
   /** `signal` ends the wait for a reader that reads no more, and has not gone. */
   constructor(output: Output, signal: AbortSignal) {
     this.#output = output;
     this.#signal = signal;
+    const { fd } = output;
+    this.#file = fd !== undefined && isOpenFile(fd) ? fd : null;
   }
 
   /** Whether a write was given up because of the signal. */
@@ -36,6 +41,10 @@ export class DataOutput {
         resolve("gone");
       };
       if (this.#signal.aborted) return cut();
+      if (this.#file !== null) {
+        writeWhole(this.#file, typeof bytes === "string" ? Buffer.from(bytes) : bytes);
+        return resolve("written");
+      }
       this.#signal.addEventListener("abort", cut, { once: true });
       this.#output.write(bytes, (error) => {
         this.#signal.removeEventListener("abort", cut);

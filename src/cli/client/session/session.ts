@@ -14,7 +14,7 @@ import { DataOutput } from "./data-output.js";
 import { failure, refusal, stopped, type Failure } from "../remote/failure.js";
 import { HttpClient, type Answer, type Asked } from "../remote/http-client.js";
 import { RemoteServer, type Insistence } from "../remote/remote-server.js";
-import { DEFAULT_SERVER, formatServer, parseServer, type ServerAddress } from "../remote/server-address.js";
+import { DEFAULT_SERVER, formatServer, hasPath, parseServer, type ServerAddress } from "../remote/server-address.js";
 
 /** A verb that speaks to a server. */
 export type ClientTask = Task<ClientSurroundings>;
@@ -129,7 +129,9 @@ async function openSession(
   const isShared = !given.has("server") && shared !== "";
   const called = { server: isShared ? "STREAM_URL" : given.nameOf("server"), prefix: given.nameOf("prefix") };
   const written = given.text("server") ?? (isShared ? shared : DEFAULT_SERVER);
-  const address = parseServer(written, given.text("prefix"), called);
+  // A variable is for many servers: the path of one URL says more. A flag is meant for this one.
+  const isImplied = called.prefix !== "--prefix" && hasPath(written);
+  const address = parseServer(written, isImplied ? null : given.text("prefix"), called);
   if ("fault" in address) return failure(EXIT.usage, address.fault);
   const token = await tokenOf(given.text("token-file"), env["STREAMDIR_TOKEN"]);
   if (typeof token === "object" && token !== null) return token;

@@ -109,8 +109,7 @@ function listed(value: unknown): ListedStream | null {
   const members: Readonly<Record<string, unknown>> = { ...value };
   const text = (name: string): string | null => {
     const member = members[name];
-    // No server of ours sends control characters, which would change what a terminal shows.
-    return typeof member === "string" && !/\p{Cc}/u.test(member) ? member : null;
+    return isPlain(member) ? member : null;
   };
   const number = (name: string): number | null => {
     const member = members[name];
@@ -134,6 +133,11 @@ function listed(value: unknown): ListedStream | null {
     forkedFrom: text("forkedFrom"),
     liveReaders: number("liveReaders"),
     producers: number("producers"),
-    may: Array.isArray(may) ? may.map(String) : null,
+    may: Array.isArray(may) ? may.filter(isPlain) : null,
   };
+}
+
+/** No server of ours sends control characters, which would change what a terminal shows. */
+function isPlain(member: unknown): member is string {
+  return typeof member === "string" && !/\p{Cc}/u.test(member);
 }

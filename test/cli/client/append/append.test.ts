@@ -103,6 +103,20 @@ describe("streamdir append", () => {
     assert.equal(await server.done(["cat", "again"]), "a\nb\nc\nd\n");
   });
 
+  for (const [title, stdin] of [
+    ["nothing", ""],
+    ["only what is left", "x".repeat(200)],
+    ["a part of what was sent last", "x".repeat(1100)],
+  ] as const)
+    test(`takes ${title} for another input than that of a mark, and closes no stream for it`, async () => {
+      await server.done(["create", title]);
+      const { status, stdout, stderr } = await server.run(["append", title, "--resume", "p:0:5:1000:200", "--close"], { stdin });
+      assert.deepEqual([status, stdout], [65, ""]);
+      assert.match(stderr, /^streamdir: this is not the same input: .* and --resume p:0:5:1000:200\n$/);
+      assert.match(await server.done(["info", title]), /^state {11}open$/m);
+      assert.equal(await server.done(["cat", title]), "");
+    });
+
   test("ends with 130 at SIGINT, and says where to go on", async () => {
     let interrupt = (): void => {};
     const input = new Readable({ read: () => {} });

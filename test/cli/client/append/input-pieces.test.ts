@@ -10,7 +10,7 @@ async function allOf(chunks: readonly (string | Buffer)[], options: Partial<Inpu
   const all: NextPiece[] = [];
   for (let piece = await pieces.next(); piece !== null; piece = await pieces.next()) {
     all.push(piece);
-    if (piece.kind === "fault") break;
+    if (piece.kind !== "piece") break;
   }
   return all;
 }
@@ -36,6 +36,19 @@ describe("the input", () => {
   test("begins where another run ended, with the piece that it sent last", async () => {
     assert.deepEqual(await bodiesOf(["a\nb\nc\nd\n"], { skip: 2, firstBytes: 4 }), ["b\nc\n", "d\n"]);
     assert.deepEqual(await bodiesOf(["a\n", "b\nc", "\nd\n"], { skip: 2, firstBytes: 4 }), ["b\nc\n", "d\n"]);
+  });
+
+  test("is short where it ends before what another run has sent of it", async () => {
+    for (const cutting of ["bytes", "lines", "json"] as const)
+      for (const [input, skip, firstBytes] of [
+        [[], 1, 0],
+        [[], 0, 1],
+        [["1\n"], 3, 0],
+        [["1\n", "2\n"], 2, 3],
+      ] as const)
+        assert.deepEqual(await allOf(input, { cutting, skip, firstBytes }), [{ kind: "short" }]);
+    assert.deepEqual(await allOf(["1\n"], { skip: 2 }), []);
+    assert.deepEqual(await bodiesOf(["1\n2\n"], { skip: 2, firstBytes: 2 }), ["2\n"]);
   });
 
   test("as JSON has one value a line, without blank lines", async () => {

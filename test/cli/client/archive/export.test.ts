@@ -91,6 +91,30 @@ describe("streamdir export", () => {
     assert.equal(stdout, "imported  d/1\nimported  d/3\n");
   });
 
+  test("has all of a stream that one answer had, also when it is deleted then", async (t) => {
+    for (const name of ["g/1", "g/2"]) await server.done(["append", name, "--lines", "--create"], `${name}\n`);
+    let deleting: Promise<string> | null = null;
+    const { status, stderr, bytes } = await server.run(["export", "g/*"], {
+      // The first write is the opening of g/1.
+      beforeWritten: async () => void (await (deleting ??= server.done(["rm", "g/1", "--yes"]))),
+    });
+    assert.deepEqual([status, stderr], [0, ""]);
+    const target = new VerbServer(t);
+    assert.equal((await target.run(["import"], { stdin: bytes })).stdout, "imported  g/1\nimported  g/2\n");
+    assert.equal(await target.done(["cat", "g/1"]), "g/1\n");
+  });
+
+  test("says that the archive is not whole when a longer stream is deleted between its two readings", async (t) => {
+    const short = new VerbServer(t, { chunkBytes: 1024 });
+    await short.done(["append", "long", "--lines", "--create", "--piece", "1KiB"], "x\n".repeat(2000));
+    let deleting: Promise<string> | null = null;
+    const { status, stderr } = await short.run(["export", "lo*"], {
+      beforeWritten: async () => void (await (deleting ??= short.done(["rm", "long", "--yes"]))),
+    });
+    assert.equal(status, 66);
+    assert.match(stderr, /^streamdir: stream "long": The stream does not exist .*: the archive is not whole\n$/);
+  });
+
   test("of a pattern has forks behind their sources, with what is their own", async (t) => {
     await server.done(["append", "f/z", "--json", "--create"], "1\n22\n333\n");
     await server.done(["fork", "f/z", "f/a", "--skip", "2"]);

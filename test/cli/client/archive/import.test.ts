@@ -90,6 +90,9 @@ describe("an archive that is imported", () => {
     assert.deepEqual([half.status, half.stderr], [65, "streamdir: the archive is cut off\n"]);
     const part = await target.done(["cat", "cut"]);
     assert.ok(part.length > 0 && part.length < numbers(1000).length);
+    const dry = await importing(archive, "--dry-run");
+    assert.deepEqual([dry.status, dry.stdout], [0, "continued cut\n"]);
+    assert.equal(await target.done(["cat", "cut"]), part);
     const { status, stdout } = await importing(archive);
     assert.deepEqual([status, stdout], [0, "continued cut\n"]);
     assert.equal(await target.done(["cat", "cut"]), numbers(1000));

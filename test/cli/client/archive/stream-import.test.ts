@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
-import test, { after } from "node:test";
+import test, { after, describe } from "node:test";
+import { crc32 } from "node:zlib";
 import { ARCHIVE_END } from "../../../../src/cli/client/archive/tar.js";
 import { archiveOf as archive } from "../../../helpers/archive-of.js";
 import { VerbServer } from "../../../helpers/client-verb.js";
@@ -8,6 +9,13 @@ const server = new VerbServer({ after });
 
 for (const [title, before, bytes, status, line] of [
   ["into an empty stream", [["create", "empty", "--type", "application/json"]], archive("1\n", { name: "empty" }), 0, "imported  empty\n"],
+  [
+    "of text into an empty stream",
+    [["create", "empty-text", "--type", "text/plain"]],
+    archive("1\n", { name: "empty-text", contentType: "text/plain" }),
+    0,
+    "imported  empty-text\n",
+  ],
   [
     "a fork without its source",
     [],
@@ -32,8 +40,11 @@ for (const [title, before, bytes, status, line] of [
 ] as const)
   test(`an import ${title} ends with ${status}`, async () => {
     for (const args of before) await server.done(args);
-    const ended = await server.run(["import"], { stdin: bytes });
-    assert.deepEqual([ended.status, ended.stdout], [status, line]);
+    // A dry run says beforehand what the import will say.
+    for (const args of [["--dry-run"], []]) {
+      const ended = await server.run(["import", ...args], { stdin: bytes });
+      assert.deepEqual([ended.status, ended.stdout], [status, line], args.join());
+    }
   });
 
 test("a stream is a fork again, with the same messages", async () => {
@@ -53,4 +64,42 @@ test("a dry run knows the sources that the import would have made", async () => 
   assert.deepEqual([status, stdout], [0, "imported  will-be\nimported  will-be-fork\n"]);
   const alone = await server.run(["import", "--dry-run"], { stdin: fork });
   assert.deepEqual([alone.status, alone.stdout], [65, 'refused   will-be-fork: its source "will-be" is not there\n']);
+});
+
+describe("a dry run finds", () => {
+  const lines = ["one\n", "two\n", "three\n"];
+  const pieces = lines.map((line) => [line.length, crc32(line)] as const);
+  const archived = (name: string, closed = false) => archive(lines.join(""), { name, contentType: "text/plain", pieces, closed });
+
+  for (const [name, data, args, closed, what] of [
+    ["one-piece", "one\n", [], false, "continued"],
+    ["two-pieces", "one\ntwo\n", [], false, "continued"],
+    ["all-but-the-closure", "one\ntwo\nthree\n", [], true, "continued"],
+    ["all", "one\ntwo\nthree\n", [], false, "there"],
+    ["half-a-piece", "one\nt", [], false, "refused"],
+    ["another-piece", "one\nTWO\n", [], false, "refused"],
+    ["more", "one\ntwo\nthree\nfour\n", [], false, "refused"],
+    ["closed-too-early", "one\n", ["--close"], false, "refused"],
+  ] as const)
+    test(`${name}: ${what}`, async () => {
+      await server.done(["append", name, "--create", "--type", "text/plain", ...args], data);
+      const { status, stdout } = await server.run(["import", "--dry-run"], { stdin: archived(name, closed) });
+      assert.equal(status, what === "refused" ? 65 : 0);
+      assert.equal(stdout.slice(0, what.length + 1), `${what} `);
+      assert.equal(await server.done(["cat", name]), data);
+    });
+});
+
+test("messages as long as the server takes them are imported, arrays too", async (t) => {
+  const small = new VerbServer(t, { maxAppendBytes: 100 });
+  for (const [name, text] of [
+    ["string", `${JSON.stringify("x".repeat(98))}\n`],
+    ["array", `[${"1".repeat(96)}]\n`],
+    ["spaced-array", " [1,2]\n"],
+    ["two", "1\n2\n"],
+  ] as const) {
+    const { status, stdout, stderr } = await small.run(["import"], { stdin: archive(text, { name }) });
+    assert.deepEqual([status, stdout], [0, `imported  ${name}\n`], stderr);
+    assert.equal(await small.done(["cat", name]), text.trimStart());
+  }
 });

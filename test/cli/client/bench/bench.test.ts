@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import test, { after, describe } from "node:test";
-import { VerbServer } from "../../../helpers/client-verb.js";
+import { runClient, VerbServer } from "../../../helpers/client-verb.js";
+import { losingProxy } from "../../../helpers/losing-proxy.js";
 
 const server = new VerbServer({ after });
 
@@ -36,6 +37,21 @@ describe("streamdir bench", () => {
     assert.equal(append.bytes, append.count * 1024);
     assert.equal(read.bytes, append.bytes);
     assert.ok(append.p50Ms <= append.p99Ms && append.p99Ms <= append.maxMs);
+  });
+
+  test("goes on where the answer to the creation of a stream is lost", async (t) => {
+    const { origin, pathname } = new URL(await server.url());
+    let puts = 0;
+    const proxy = await losingProxy(
+      t,
+      () => origin,
+      (method) => method === "PUT" && (puts += 1) === 1,
+    );
+    const args = ["bench", "--seconds", "1", "--streams", "1", "--size", "10", "--wait", "1m"];
+    const { status, stderr } = await runClient(args, { url: `${proxy}${pathname}` });
+    assert.equal(status, 0, stderr);
+    assert.equal(puts, 2);
+    assert.equal(await server.done(["ls"]), "");
   });
 
   test("shows on a terminal how far it is, and a chart in colour unless NO_COLOR is set", async () => {

@@ -122,6 +122,7 @@ describe("a request", () => {
 test("a target is the name percent-encoded, segment by segment", () => {
   const { remote } = serverHeard([SILENCE]);
   assert.equal(remote.target("a b/ü?"), "/v1/stream/a%20b/%C3%BC%3F");
-  assert.equal(remote.target("a", { offset: "-1", match: "a/**" }), "/v1/stream/a?offset=-1&match=a%2F**");
+  assert.equal(remote.target("a", { offset: "-1", match: "a/**" }), "/v1/stream/a?match=a%2F**&offset=-1");
+  assert.equal(remote.target("a", { offset: "1", live: "long-poll", cursor: "2" }), "/v1/stream/a?cursor=2&live=long-poll&offset=1");
   assert.equal(remote.pathOf("a/b"), "/v1/stream/a/b");
 });

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import test from "node:test";
-import { formatServer, parseServer, type ServerAddress } from "../../../../src/cli/client/remote/server-address.js";
+import { formatServer, hasPath, parseServer, type ServerAddress } from "../../../../src/cli/client/remote/server-address.js";
 
 const LOCAL: ServerAddress = { isSecure: false, host: "127.0.0.1", port: 4437, socketPath: null, prefix: "/v1/stream/", isPrivate: true };
 
@@ -33,6 +33,11 @@ for (const [text, prefix, fault] of [
   ["unix:s", "v1/", `--prefix must be ${A_PREFIX}, not "v1/"`],
 ] as const)
   test(`${JSON.stringify(text)} ${prefix ?? ""} is none`, () => assert.deepEqual(parseServer(text, prefix), { fault }));
+
+test("an address has a prefix of its own where it is a URL with a path", () => {
+  for (const text of ["http://a/b", "https://a/b/", "http://[::1]:80/v1/stream/"]) assert.equal(hasPath(text), true, text);
+  for (const text of ["http://a", "http://a/", "unix:/run/s", "a/b", "http://"]) assert.equal(hasPath(text), false, text);
+});
 
 test("a fault names the variable that the address comes from", () => {
   const called = { server: "STREAMDIR_URL", prefix: "STREAMDIR_PREFIX" };

@@ -1,5 +1,11 @@
 import assert from "node:assert/strict";
+import { closeSync, openSync, readFileSync } from "node:fs";
+import { join } from "node:path";
 import test from "node:test";
+import { fileURLToPath } from "node:url";
+import { VerbServer } from "../../../helpers/client-verb.js";
+import { startProgram } from "../../../helpers/process.js";
+import { tempDir } from "../../../helpers/temp-dir.js";
 import { DataOutput } from "../../../../src/cli/client/session/data-output.js";
 
 /** An output whose writes end with this error. */
@@ -26,4 +32,38 @@ test("a write that nobody takes ends with the verb", async () => {
   assert.equal(out.isCut, false);
   ending.abort(130);
   assert.deepEqual([await written, out.isCut, await out.write("b")], ["gone", true, "gone"]);
+});
+
+test("a file gets what is written without the stream around it, which takes a part for all", async () => {
+  const path = join(tempDir(), "file");
+  const fd = openSync(path, "w");
+  const out = new DataOutput({ fd, write: () => assert.fail("it is written past") }, new AbortController().signal);
+  assert.equal(await out.write("ü\n"), "written");
+  assert.equal(await out.write(Buffer.from([0xff])), "written");
+  closeSync(fd);
+  assert.deepEqual(readFileSync(path), Buffer.from("c3bc0aff", "hex"));
+});
+
+test("a file that can't be written is a fault", async (t) => {
+  const fd = openSync(fileURLToPath(import.meta.url), "r");
+  t.after(() => closeSync(fd));
+  const out = new DataOutput({ fd, write: () => assert.fail("it is written past") }, new AbortController().signal);
+  await assert.rejects(out.write("a"), { code: "EBADF", syscall: "write" });
+});
+
+test("a file that can't grow as long as a stream is ends a verb with 74, however short the last write is", async (t) => {
+  const server = new VerbServer(t);
+  await server.done(["append", "s", "--create"], "x".repeat(1500));
+  const main = fileURLToPath(new URL("../../../../src/cli/main.ts", import.meta.url));
+  const command = [process.execPath, "--import", import.meta.resolve("tsx"), main];
+  for (const verb of ["cat", "tail", "export"]) {
+    const file = join(tempDir(), "file");
+    // The limit is for all that is written: no report of coverage, and no cache of modules.
+    const script = 'unset NODE_V8_COVERAGE; file=$1; shift; ulimit -f 1; exec "$@" > "$file"';
+    const env = { STREAMDIR_URL: await server.url(), TSX_DISABLE_CACHE: "1" };
+    const { status, stderr } = await startProgram(t, "bash", ["-c", script, "bash", file, ...command, verb, "s"], { env }).ended;
+    assert.equal(status, 74, stderr);
+    assert.match(stderr, /^streamdir: the input can't be read, or the output can't be written: EFBIG: file too large, write\n$/);
+    assert.equal(readFileSync(file).length, 1024);
+  }
 });

@@ -22,6 +22,21 @@ describe("a client verb", () => {
     assert.equal(await found(["--server", url.replace(/v1\/stream\/$/, ""), "--prefix", "/v2/"], {}), 66);
   });
 
+  test("puts names behind the prefix of the flag, or the path of the URL, or the variable", async () => {
+    await open.done(["create", "found"]);
+    const url = await open.url();
+    const bare = url.replace(/v1\/stream\/$/, "");
+    for (const [server, args, env, status] of [
+      [url, [], { STREAMDIR_PREFIX: "/v2/" }, 0],
+      [url, ["--server", url], { STREAMDIR_PREFIX: "/v2/" }, 0],
+      [url, ["--prefix", "/v2/"], {}, 66],
+      [`${bare}v2/`, ["--prefix", "/v1/stream/"], { STREAMDIR_PREFIX: "/v2/" }, 0],
+      [bare, [], { STREAMDIR_PREFIX: "/v2/" }, 66],
+      [`${bare}v2/`, ["--server", bare], { STREAMDIR_PREFIX: "/v1/stream/" }, 0],
+    ] as const)
+      assert.equal((await runClient(["info", "found", ...args], { url: server, env })).status, status, `${server} ${args.join(" ")}`);
+  });
+
   test("names the variable that is no server", async () => {
     for (const [args, env, line] of [
       [["--server", "x"], { STREAMDIR_URL: "y" }, "--server must be a URL"],

@@ -28,3 +28,12 @@ describe("a list that is none ends with 74:", () => {
       assert.deepEqual([status, stderr], [74, "streamdir: the list of streams is not the JSON it should be\n"]);
     });
 });
+
+test("what one may do has no characters that change what a terminal shows", async (t) => {
+  const may = ["read", "\u001b[2J", "\u009b2J", 1, "close"];
+  const url = await answering(t, JSON.stringify({ streams: [{ name: "a", contentType: "a/b", nextOffset: "1", may }], next: null }));
+  const { status, stdout } = await runClient(["info", "a"], { url });
+  assert.equal(status, 0);
+  assert.match(stdout, /^you may {9}read, close$/m);
+  assert.doesNotMatch(stdout, /(?!\n)\p{Cc}/u);
+});

@@ -15,6 +15,7 @@ import {
   refuse,
   refuseRejected,
   refuseSettled,
+  TOO_MANY_STREAMS,
   type CreateOutcome,
   type Refused,
 } from "./rules/outcome.js";
@@ -134,8 +135,7 @@ export class Creations {
   #createAs(name: string, { body, closed }: CreateCommand, config: StreamConfig): MaybePromise<CreateOutcome> {
     const framed = frameBody(formatOf(config.contentType), body, "create");
     if (framed.kind === "refused") return framed;
-    if (!this.#registry.streams.makeRoomForStream())
-      return refuse("overloaded", { detail: "Too many streams are in use." });
+    if (!this.#registry.streams.makeRoomForStream()) return TOO_MANY_STREAMS;
     return this.#storeNew(name, config, {
       payload: framed.bytes,
       messages: framed.messages,

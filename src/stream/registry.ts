@@ -11,7 +11,6 @@ import {
   refusalOfFault,
   refuseRejected,
   refuseSettled,
-  TOO_MANY_PRODUCERS,
   type AnswerAppend,
   type CreateOutcome,
   type DeleteOutcome,
@@ -274,7 +273,8 @@ export class Registry {
       // A stream in memory is deleted at once, so that later requests for the name see the deletion.
       while (stream === null) {
         const loaded = await this.#load(name, true);
-        if (isRefused(loaded)) return loaded;
+        // Who was looking for it already found no room; it needs none.
+        if (isRefused(loaded)) continue;
         stream = this.#streams.get(name);
         if (loaded === null && stream === null) return NOT_FOUND;
       }
@@ -369,10 +369,9 @@ export class Registry {
     const { storage } = this.#context;
     const stored = await storage.load(name);
     if (stored === null || this.#streams.get(name) !== null) return null;
-    this.#streams.makeRoomForStream();
-    const hasRoom = isToGo || this.#streams.makeRoomForProducers(stored.state.producers?.size ?? 0);
+    const lacked = isToGo ? null : this.#streams.makeRoomToLoad(stored.state.producers?.size ?? 0);
     // Where storage has to keep it in memory anyway, it can be used.
-    if (!hasRoom && storage.release(stored)) return TOO_MANY_PRODUCERS;
+    if (lacked !== null && storage.release(stored)) return lacked;
     const stream = new Stream(this.#context, stored, null);
     this.#streams.add(stream);
     if (stream.isCurrent) this.#expiries.add(stream);

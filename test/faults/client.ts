@@ -1,11 +1,11 @@
 import { ALL_NAMES } from "../../src/protocol/names/name-range.js";
 import { parseOffset } from "../../src/protocol/offset.js";
 import type { ForkRequest } from "../../src/stream/rules/command.js";
-import { TOO_MANY_PRODUCERS, type AppendOutcome, type CreateOutcome } from "../../src/stream/rules/outcome.js";
+import type { AppendOutcome, CreateOutcome } from "../../src/stream/rules/outcome.js";
 import { DeletedStreamError, TrimmedStreamError, type Stream } from "../../src/stream/loaded/stream.js";
 import { appendByName } from "../helpers/append.js";
 import type { Random } from "../helpers/random.js";
-import type { Ledger } from "./ledger.js";
+import { isForLackOfMemory, type Ledger } from "./ledger.js";
 import { must, type IncarnationConfig, type Origin } from "./model.js";
 import { CONTENT_TYPES, type Name } from "./names.js";
 import type { Operation, Producer } from "./operations.js";
@@ -378,7 +378,7 @@ export class Client {
     if ("code" in found) {
       this.#trace?.(`find ${name.name}: ${found.code}`);
       // Whether it is there is not said.
-      if (found.detail !== TOO_MANY_PRODUCERS.detail) ledger.notFound(process, name, asked, found.code);
+      if (!isForLackOfMemory(found)) ledger.notFound(process, name, asked, found.code);
       return null;
     }
     const incarnation = ledger.found(process, name, found, asked);

@@ -1,6 +1,13 @@
 import { DamagedStreamError, StorageBusyError } from "../../src/storage/storage.js";
 import type { TtlMode } from "../../src/stream/rules/expiry.js";
-import { TOO_MANY_PRODUCERS, type Appended, type CreateOutcome, type DeleteOutcome, type Refused } from "../../src/stream/rules/outcome.js";
+import {
+  TOO_MANY_PRODUCERS,
+  TOO_MANY_STREAMS,
+  type Appended,
+  type CreateOutcome,
+  type DeleteOutcome,
+  type Refused,
+} from "../../src/stream/rules/outcome.js";
 import type { Stream } from "../../src/stream/loaded/stream.js";
 import { observeBeginning } from "./beginnings.js";
 import { Incarnation, must, Violation, type IncarnationConfig, type Origin } from "./model.js";
@@ -12,6 +19,11 @@ import { payloadOf, type Operation, type Producer, type Try } from "./operations
 import type { RunningProcess } from "./running-process.js";
 
 const NO_BYTES = Buffer.alloc(0);
+
+/** Whether a stream is refused as memory has no room for it. That says nothing of it, and takes no fault. */
+export function isForLackOfMemory({ detail }: Refused): boolean {
+  return detail === TOO_MANY_PRODUCERS.detail || detail === TOO_MANY_STREAMS.detail;
+}
 
 /** What clients asked for, what they were told, and what must therefore be true. */
 export class Ledger {
@@ -345,8 +357,8 @@ export class Ledger {
         return must(this.alive(name).some(({ closedAt }) => closedAt !== null) || this.#mayHaveClosed(name), says);
       case "storage-full":
       case "overloaded":
-        // Too many open files are a fault that passes; too many producers are none.
-        return must(this.sawFull || this.faultInjected || refused.detail === TOO_MANY_PRODUCERS.detail, says);
+        // Too many open files are a fault that passes; too much in memory is none.
+        return must(this.sawFull || this.faultInjected || isForLackOfMemory(refused), says);
       case "storage-unavailable":
         return must(process.fault !== null, says);
       case "producer-gap":
@@ -398,8 +410,7 @@ export class Ledger {
     if (outcome.code === "stream-not-found") return this.#assertNotThere(process, name, since);
     if (outcome.code === "stream-gone") return this.#assertHeld(process, name, since);
     const isPassing =
-      (outcome.code === "storage-full" && this.sawFull) ||
-      (outcome.code === "overloaded" && (this.sawFull || this.faultInjected || outcome.detail === TOO_MANY_PRODUCERS.detail));
+      (outcome.code === "storage-full" && this.sawFull) || (outcome.code === "overloaded" && (this.sawFull || this.faultInjected));
     must(isPassing, () => `deletion refused: ${outcome.code}`);
   }
 

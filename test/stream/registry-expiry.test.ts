@@ -258,4 +258,31 @@ describe("expiry", () => {
     }
     assert.equal(registry.loadedCount, 0);
   });
+
+  test("that the disk has no room for keeps no other from its readers, and is tried a few times a second", async (t) => {
+    const { engine, registry } = await registryOf(t);
+    await registry.create("first", createOf({ ttlSeconds: 1 }));
+    await registry.create("later", createOf({ ttlSeconds: 3 }));
+    await registry.create("eternal", createOf());
+    let hasEnded = false;
+    const leave = (await find(registry, "later")).follow(
+      () => undefined,
+      () => (hasEnded = true),
+    );
+    engine.files.gate = ({ kind }) => (kind === "writeThen" ? diskError("ENOSPC") : undefined);
+    assert.equal(gist(await appendByName(registry, "eternal", appendOf("x"))), "storage-full");
+    const { storage } = engine;
+    const remove = storage.delete.bind(storage);
+    let tries = 0;
+    storage.delete = (stored, settle) => {
+      tries += 1;
+      return remove(stored, settle);
+    };
+    // Without a turn of the event loop in between: nobody finds out that there is room again.
+    engine.clock.advance(5000);
+    assert.equal(hasEnded, true);
+    assert.ok(tries <= 30, `${tries} tries`);
+    engine.files.gate = null;
+    leave();
+  });
 });

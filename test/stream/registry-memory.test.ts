@@ -1,9 +1,12 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { Stream } from "../../src/stream/loaded/stream.js";
+import { TOUCH_INTERVAL_MS } from "../../src/stream/rules/expiry.js";
+import type { Refused } from "../../src/stream/rules/outcome.js";
 import { appendByName } from "../helpers/append.js";
+import { openEngine, reopen } from "../helpers/engine.js";
 import { Barrier, diskError } from "../helpers/watched-files.js";
-import { appendOf, createOf, find, gist, registryOf, textOf } from "../helpers/registries.js";
+import { appendOf, createOf, find, gist, isThere, registryOf, registryOn, textOf } from "../helpers/registries.js";
 
 describe("memory", () => {
   test("beyond its limit idle streams are let go, and are the same when they are used again", async (t) => {
@@ -44,6 +47,60 @@ describe("memory", () => {
     assert.ok(refused > 0 && streams.length >= 2, `${refused} refused`);
     for (const stream of streams) assert.equal(await registry.find(stream.name), stream);
     for (const stream of streams) stream.release();
+  });
+
+  for (const [what, isWritten, most] of [
+    ["whose use a full disk does not note", false, 4],
+    ["beside one that the disk has no room for", true, 5],
+  ] as const) {
+    test(`streams ${what} stay, and at twice the limit others are refused until they leave`, async (t) => {
+      const first = await openEngine();
+      const before = registryOn(first).registry;
+      const names = Array.from({ length: 10 }, (_, index) => `s${index}`);
+      for (const name of names) await before.create(name, createOf({ ttlSeconds: 1000, text: name }));
+      await before.create("other", createOf());
+      before.stop();
+      const { engine, registry } = await registryOf(t, { maxLoadedStreams: 2 }, await reopen(first));
+      engine.clock.advance(2 * TOUCH_INTERVAL_MS);
+      if (isWritten) assert.equal(gist(await appendByName(registry, "other", appendOf("x"))), "appended");
+      engine.files.gate = ({ kind, path }) =>
+        kind === "writeThen" || (kind === "rename" && path.includes("meta.json")) ? diskError("ENOSPC") : undefined;
+      assert.equal(gist(await appendByName(registry, "other", appendOf("x"))), "storage-full");
+      const refusals: Refused[] = [];
+      for (const name of names) {
+        const found = await registry.find(name);
+        if (found instanceof Stream) await found.touch();
+        else refusals.push(found);
+        await engine.files.idle();
+      }
+      assert.ok(registry.loadedCount <= most, `${registry.loadedCount} in memory`);
+      assert.ok(refusals.length > 0);
+      for (const { code, detail } of refusals) assert.deepEqual([code, detail], ["overloaded", "Too many streams are in use."]);
+      engine.files.gate = null;
+      engine.clock.advance(1000);
+      await engine.files.idle();
+      // It is still too many, but now they leave.
+      assert.equal(await isThere(registry, "s9"), false);
+      await engine.files.idle();
+      for (const name of names) {
+        assert.equal(await textOf(registry, name), name);
+        await engine.files.idle();
+      }
+    });
+  }
+
+  test("a stream that has no room there can be deleted, also while somebody looks for it", async (t) => {
+    const first = await openEngine();
+    const before = registryOn(first).registry;
+    for (const name of ["a", "b", "left"]) await before.create(name, createOf());
+    before.stop();
+    const { registry } = await registryOf(t, { maxLoadedStreams: 1 }, await reopen(first));
+    const inUse = [await find(registry, "a"), await find(registry, "b")];
+    for (const stream of inUse) stream.retain();
+    const [found, deleted] = await Promise.all([registry.find("left"), registry.delete("left")]);
+    assert.ok(!(found instanceof Stream));
+    assert.deepEqual([found.code, gist(deleted)], ["overloaded", "deleted"]);
+    for (const stream of inUse) stream.release();
   });
 
   test("a stream that nobody used for two rounds is let go, and its expiry still comes", async (t) => {

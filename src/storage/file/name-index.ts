@@ -7,7 +7,10 @@ import { namesOnDisk } from "./directory/stream-names.js";
 import { FirstNames, mergedNames, orderedRuns } from "./memory/ordered-names.js";
 import { ListedNames } from "../listed-names.js";
 import { bytesOfName } from "../sorted-names.js";
-import type { MatchingNames, StoredStream, StreamEvents } from "../storage.js";
+import { StorageBusyError, type MatchingNames, type StoredStream, type StreamEvents } from "../storage.js";
+
+/** Who may wait for others to have the directories read: that takes seconds each, also for those who have left. */
+const MAX_WAITING = 16;
 
 /** What the engine has to say about names. */
 export interface NameIndexOptions extends Pick<DataDirectory, "files" | "layout"> {
@@ -44,14 +47,15 @@ export class NameIndex {
   #coming: Promise<void> | null = null;
   #followed: Followed | null = null;
   #isTooLarge = false;
-  /** Of those who have the directories read, one at a time. */
+  /** Of those who have the directories read, one at a time; and how many there are. */
   #last: Promise<unknown> = Promise.resolve();
+  #reading = 0;
 
   constructor(options: NameIndexOptions) {
     this.#options = options;
   }
 
-  /** The first names of a range in order, at most `count`. */
+  /** The first names of a range in order, at most `count`. Throws {@link StorageBusyError}. */
   async slice(range: NameRange, count: number): Promise<readonly string[]> {
     const early = await this.#begun();
     if (early !== null) return firstOf(early, range, count);
@@ -160,6 +164,8 @@ export class NameIndex {
   /** Looks through all directories, and keeps no more than what is asked for. */
   #onDisk(range: NameRange, count: number): Promise<string[]> | string[] {
     if (count === 0) return [];
+    if (this.#reading > MAX_WAITING) throw new StorageBusyError("too many wait for the directories to be read");
+    this.#reading += 1;
     const run = this.#last.then(async () => {
       const first = new FirstNames(range, count);
       await first.lookAt(await this.#inMemory());
@@ -167,7 +173,7 @@ export class NameIndex {
       return first.all;
     });
     // Whoever asked is told.
-    this.#last = run.catch(() => undefined);
+    this.#last = run.catch(() => undefined).then(() => (this.#reading -= 1));
     return run;
   }
 }

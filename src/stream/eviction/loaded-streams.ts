@@ -4,6 +4,7 @@ import type { Log } from "../../ops/log.js";
 import type { Storage } from "../../storage/storage.js";
 import { LoadedProducers } from "../loaded/loaded-producers.js";
 import type { Stream } from "../loaded/stream.js";
+import { TOO_MANY_PRODUCERS, TOO_MANY_STREAMS, type Refused } from "../rules/outcome.js";
 import { ClockHand } from "./clock-hand.js";
 
 /** The pause between two rounds, each of which evicts idle streams. */
@@ -17,7 +18,7 @@ export interface LoadedStreamsOptions {
   readonly storage: Storage;
   readonly clock: Clock;
   readonly log: Log;
-  /** Streams kept in memory. Beyond it idle streams are evicted; where none is idle, new names are refused. */
+  /** Streams kept in memory. Beyond it idle streams are evicted; at twice as many, others are refused. */
   readonly maxLoadedStreams: number;
   /** Producers kept in memory. Beyond it idle streams are evicted; at twice as many, new producers are refused. */
   readonly maxLoadedProducers: number;
@@ -90,11 +91,19 @@ export class LoadedStreams {
     this.#timer?.cancel();
   }
 
+  /** Makes room for a stream that is on disk, with so many producers; returns why there is none. */
+  makeRoomToLoad(producers: number): Refused | null {
+    if (!this.makeRoomForStream()) return TOO_MANY_STREAMS;
+    return this.makeRoomForProducers(producers) ? null : TOO_MANY_PRODUCERS;
+  }
+
   /** Starts to evict an idle stream when there are too many; returns whether one more may be in memory. */
   makeRoomForStream(): boolean {
     const { maxLoadedStreams } = this.#options;
     const excess = this.#streams.size + 1 - maxLoadedStreams - this.#leaving.size;
-    return excess <= 0 || this.#evictOne(this.#allHand) || excess <= maxLoadedStreams;
+    // One that begins to leave may stay after all: on a full disk it can't be written to its files.
+    const left = excess > 0 && this.#evictOne(this.#allHand) ? excess - 1 : excess;
+    return left <= maxLoadedStreams;
   }
 
   /** The same for `count` more producers; any number fits where no stream has one. */

@@ -55,27 +55,54 @@ export class ReservedState implements ProducerMemory {
   get producerCount(): number {
     const { producers } = this.#durable;
     let count = producers?.size ?? 0;
-    // While something is always pending, marks are here that have been durable for long.
     const pending = this.#marks?.keys() ?? (this.#mark === null ? [] : [this.#producerId]);
     for (const id of pending) if (producers?.has(id) !== true) count += 1;
     return count;
   }
 
   get oldestProducerAtMs(): number {
-    // Newcomers that are pending push out the first of them, and who is pending itself stays.
-    let gone = Math.max(0, this.producerCount - MAX_PRODUCERS);
-    for (const [id, mark] of this.#durable.producers ?? []) {
-      const reserved = this.markOf(id);
-      if (reserved?.seq !== mark.seq || reserved.epoch !== mark.epoch) continue;
+    let gone = this.#pushedOutCount;
+    for (const [, mark] of this.#unmarkedProducers()) {
       if (gone === 0) return mark.atMs;
       gone -= 1;
     }
     return Infinity;
   }
 
+  /** How many of the unmarked producers the newcomers push out that are pending: the first of them. */
+  get #pushedOutCount(): number {
+    return Math.max(0, this.producerCount - MAX_PRODUCERS);
+  }
+
+  /** The durable producers of which nothing is pending, in the order of activity. */
+  *#unmarkedProducers(): Generator<[id: string, mark: ProducerMark]> {
+    for (const [id, mark] of this.#durable.producers ?? []) {
+      const { epoch, seq } = this.#pendingMarkOf(id) ?? mark;
+      if (epoch === mark.epoch && seq === mark.seq) yield [id, mark];
+    }
+  }
+
   markOf(id: string): ProducerMark | undefined {
-    const pending = id === this.#producerId ? this.#mark : this.#marks?.get(id);
-    return pending ?? this.#durable.producers?.get(id);
+    const durable = this.#durable.producers?.get(id);
+    if (durable !== undefined && this.#isPushedOut(id)) return undefined;
+    return this.#pendingMarkOf(id) ?? durable;
+  }
+
+  #pendingMarkOf(id: string): ProducerMark | null | undefined {
+    return id === this.#producerId ? this.#mark : this.#marks?.get(id);
+  }
+
+  /** Whether pending newcomers push out a durable producer: one that comes back after them is a newcomer itself. */
+  #isPushedOut(id: string): boolean {
+    // Nearly always: there are no more newcomers than pending changes.
+    if ((this.#durable.producers?.size ?? 0) + this.#pending <= MAX_PRODUCERS) return false;
+    let gone = this.#pushedOutCount;
+    for (const [unmarkedId] of this.#unmarkedProducers()) {
+      if (gone === 0) return false;
+      if (unmarkedId === id) return true;
+      gone -= 1;
+    }
+    return false;
   }
 
   /** Applies `record`, which has been submitted to storage. Returns the generation to call `settle` with. */
@@ -105,15 +132,24 @@ export class ReservedState implements ProducerMemory {
   }
 
   /**
-   * Storage has settled the change for which `reserve` returned `generation`. When a change has failed, the durable
-   * state counts again: nothing may be decided on a change that failed.
+   * Storage has settled the change of `producer` for which `reserve` returned `generation`. When a change has failed,
+   * the durable state counts again: nothing may be decided on a change that failed.
    */
-  settle(generation: number, isDurable: boolean): void {
+  settle(generation: number, isDurable: boolean, producer: ProducerStamp | null = null): void {
     this.#pending -= 1;
     const isFirstFailure = !isDurable && generation === this.#generation;
     if (isFirstFailure) this.#generation += 1;
     if (isFirstFailure) this.#copyDurable();
     if (isFirstFailure || this.#pending === 0) this.#forgetMarks();
+    else if (isDurable && producer !== null) this.#forgetMark(producer);
+  }
+
+  /** Kept on while others are pending, the mark would count for one that newcomers have pushed out since. */
+  #forgetMark({ id, epoch, seq }: ProducerStamp): void {
+    const mark = this.#pendingMarkOf(id);
+    if (mark?.epoch !== epoch || mark.seq !== seq) return;
+    this.#marks?.delete(id);
+    if (id === this.#producerId) this.#mark = null;
   }
 
   #copyDurable(): void {

@@ -307,7 +307,7 @@ export class Stream implements StreamObserver {
     const from = this.#reserved.tail;
     let generation = 0;
     const rejection = this.#context.storage.append(this.stored, record, from, (how) => {
-      this.#reserved.settle(generation, how === "durable");
+      this.#reserved.settle(generation, how === "durable", producer);
       this.#ttl?.end(record.atMs, how);
       if (how === "tail-moved") return this.#decideAgain(command, answer, contention);
       if (how !== "durable") return answer(refuseSettled(how));

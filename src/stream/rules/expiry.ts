@@ -39,8 +39,9 @@ const EXPIRY_LOOKS = 20;
 const BUSY_PAUSE_MS = 10;
 
 /**
- * Calls `expire` for each item soon after its deadline. Items wait in buckets of one tick, by the deadline they had
- * when they were put there: one whose deadline has moved is put in a later bucket when its turn comes.
+ * Calls `expire` for each item soon after its deadline; that may add it again. Items wait in buckets of one tick, by
+ * the deadline they had when they were put there: one whose deadline has moved is put in a later bucket when its turn
+ * comes.
  */
 export class ExpiryQueue<T extends Expiring> {
   readonly #clock: Clock;
@@ -61,11 +62,15 @@ export class ExpiryQueue<T extends Expiring> {
     return this.#bucketOf.size;
   }
 
-  /** Adds `item`, if it ever expires; one that waits already, by the deadline that it has now. */
+  /**
+   * Adds `item`, if it ever expires; one that waits already, by the deadline that it has now. It never comes into the
+   * bucket being emptied: one that can't expire now, and is added again, would hold up all others.
+   */
   add(item: T): void {
     this.remove(item);
     if (item.deadlineMs === Infinity) return;
-    const tick = Math.max(Math.ceil(item.deadlineMs / TICK_MS), this.#tick);
+    const nextTick = Math.floor(this.#clock.nowMs() / TICK_MS) + 1;
+    const tick = Math.max(Math.ceil(item.deadlineMs / TICK_MS), nextTick, this.#tick);
     const bucket = this.#buckets.get(tick);
     if (bucket === undefined) this.#buckets.set(tick, new Set([item]));
     else bucket.add(item);
@@ -125,17 +130,10 @@ export class ExpiryQueue<T extends Expiring> {
   #look(item: T, nowMs: number): number {
     this.remove(item);
     if (item.deadlineMs > nowMs) {
-      this.#addAfter(item);
+      this.add(item);
       return 1;
     }
     this.#expire(item);
     return EXPIRY_LOOKS;
-  }
-
-  /** An item that is not due yet never goes back into the bucket being emptied. */
-  #addAfter(item: T): void {
-    this.#tick += 1;
-    this.add(item);
-    this.#tick -= 1;
   }
 }

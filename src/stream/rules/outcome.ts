@@ -129,3 +129,6 @@ export function refusalOfFault(fault: unknown): Refused {
 
 /** The refusal of a new producer when memory has no room for more, and no stream is idle. */
 export const TOO_MANY_PRODUCERS: Refused = refuse("overloaded", { detail: "Too many producers are in use." });
+
+/** The refusal of one more stream when memory has no room for it, and none of those in it is idle. */
+export const TOO_MANY_STREAMS: Refused = refuse("overloaded", { detail: "Too many streams are in use." });

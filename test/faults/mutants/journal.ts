@@ -43,7 +43,7 @@ export const JOURNAL_MUTANTS: readonly Mutant[] = [
     file: "stream/registry.ts",
     code: "if (!stream.isCurrent) return this.#afterDeletion(stream, (refused) => refused === null ? this.append(name, command, answer, contention) : answer(refused));",
     becomes: "if (!stream.isCurrent) return answer(NOT_FOUND);",
-    seed: 22,
+    seed: 93,
   },
   {
     fault: "a read finds no stream before its deletion is durable",

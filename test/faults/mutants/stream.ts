@@ -110,9 +110,9 @@ export const STREAM_MUTANTS: readonly Mutant[] = [
   {
     fault: "a producer's append on its way is not counted",
     file: "stream/loaded/reserved.ts",
-    code: "return pending ?? this.#durable.producers?.get(id);",
-    becomes: "return this.#durable.producers?.get(id) ?? (pending, undefined);",
-    seed: 2,
+    code: "return this.#pendingMarkOf(id) ?? durable;",
+    becomes: "return durable;",
+    seed: 3,
   },
   {
     fault: "a Stream-Seq is taken twice",

@@ -1,12 +1,17 @@
 import assert from "node:assert/strict";
 import { describe, test, type TestContext } from "node:test";
-import { lastEventOffset } from "../../../src/http/handlers/sse.js";
+import { guard } from "../../../src/http/context/guard.js";
+import { lastEventOffset, sse } from "../../../src/http/handlers/sse.js";
+import { SseFeeds } from "../../../src/http/reading/sse-feed.js";
 import { CURSOR_EPOCH_MS, CURSOR_INTERVAL_MS } from "../../../src/protocol/cursor.js";
 import type { ServerOptions } from "../../../src/server.js";
+import { created, forked, openEngine } from "../../helpers/engine.js";
+import { startExchanges } from "../../helpers/exchange-server.js";
 import { follow, nextPair } from "../../helpers/sse-client.js";
 import { startServer, type TestServer } from "../../helpers/test-server.js";
 import { checkOf } from "../../../src/protocol/offset.js";
 import { tokenIn, tokensOf } from "../../helpers/tokens.js";
+import { Barrier, SEGMENT } from "../../helpers/watched-files.js";
 
 const TEXT = { "Content-Type": "text/plain" };
 const JSON_TYPE = { "Content-Type": "application/json" };
@@ -265,6 +270,36 @@ describe("SSE", () => {
     assert.equal((await connection.head()).headers["transfer-encoding"], undefined);
     assert.equal((await nextPair(connection)).data, "hello");
   });
+});
+
+describe("SSE of a stream that is deleted while its beginning is read", () => {
+  for (const [what, isForked, status] of [
+    ["and is kept for a fork is 410", true, 410],
+    ["and is gone is 404", false, 404],
+  ] as const) {
+    test(what, async (context) => {
+      const { storage, dir } = await openEngine();
+      const stream = await created(storage, "a", "hello", { contentType: "text/plain" });
+      if (isForked) await forked(storage, stream, "fork");
+      await storage.close();
+      const server = await startExchanges(context, { dir });
+      const disk = new Barrier();
+      const begun = new Promise<void>((resolve) => {
+        server.engine.files.gate = ({ kind, path }) => {
+          if (kind !== "read" || !SEGMENT.test(path)) return undefined;
+          resolve();
+          return disk.opened;
+        };
+      });
+      const { connection, exchange } = await server.receive("GET", "a");
+      const feeds = new SseFeeds(server.context);
+      guard(server.context, exchange, () => sse(server.context, feeds, exchange, "a", { offset: { kind: "start" }, cursor: null }));
+      await begun;
+      assert.equal((await server.context.registry.delete("a")).kind, "deleted");
+      disk.open();
+      assert.equal((await connection.head()).status, status);
+    });
+  }
 });
 
 describe("Last-Event-ID", () => {

@@ -5,6 +5,7 @@ import { ALL_NAMES, namesBeginningWith } from "../../../src/protocol/names/name-
 import { Layout } from "../../../src/storage/file/format/layout.js";
 import { repairDirectory } from "../../../src/storage/file/offline/repair.js";
 import { verifyDirectory } from "../../../src/storage/file/offline/verify.js";
+import { StorageBusyError } from "../../../src/storage/storage.js";
 import { bytesOf, crashAndRecover, created, keptLog, loaded, openEngine, remove, reopen, type Engine } from "../../helpers/engine.js";
 import { Barrier, failing } from "../../helpers/watched-files.js";
 
@@ -12,6 +13,8 @@ const NAMES = ["a", "a/b", "x".repeat(1000), "Ä/ö", "𝄞", "z"];
 const ORDERED = [...NAMES].sort();
 /** What lists the directories that hold those of streams. */
 const SHARDS = /streams(.[0-9a-f]{2})?$/;
+/** What lists all of these. */
+const ALL_SHARDS = /streams$/;
 
 function markerIdOf(dir: string): Buffer {
   const { directory } = JSON.parse(readFileSync(new Layout(dir).marker, "utf8")) as { readonly directory: string };
@@ -199,6 +202,23 @@ describe("names that take too much memory", () => {
     assert.deepEqual(await next.storage.streamList.names({ from: all[3] ?? "", to: all[5] ?? "" }, 10), all.slice(3, 5));
     await created(next.storage, "t");
     assert.deepEqual(await listed(next), [...all, "t"]);
+  });
+
+  test("are looked for by some, one after the other, and refused to more at a time", async (t) => {
+    const engine = await openEngine(FEW);
+    t.after(() => engine.storage.close());
+    assert.deepEqual(await listed(engine), []);
+    for (const name of all) await created(engine.storage, name, "x");
+    const disk = new Barrier();
+    engine.files.gate = ({ kind, path }) => (kind === "list" && ALL_SHARDS.test(path) ? disk.opened : undefined);
+    const before = engine.files.count("list", ALL_SHARDS);
+    const asked = Array.from({ length: 20 }, () => listed(engine));
+    const refusals = asked.slice(17).map((names) => assert.rejects(names, StorageBusyError));
+    await Promise.all(refusals);
+    disk.open();
+    for (const names of await Promise.all(asked.slice(0, 17))) assert.deepEqual(names, all);
+    assert.equal(engine.files.count("list", ALL_SHARDS), before + 17);
+    assert.deepEqual(await listed(engine), all);
   });
 });
 

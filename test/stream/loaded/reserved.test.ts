@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { MAX_PRODUCERS, MutableState } from "../../../src/storage/state.js";
 import { ReservedState } from "../../../src/stream/loaded/reserved.js";
+import { judgeProducer, PRODUCER_IDLE_MS } from "../../../src/stream/rules/producers.js";
 import { recordOf } from "../../helpers/engine.js";
 
 test("with nothing pending it is the durable state", () => {
@@ -141,4 +142,51 @@ test("the oldest is the producer that one more would push out, after the newcome
   assert.deepEqual([reserved.oldestProducerAtMs, durable.producers?.has("p3"), durable.producers?.has("p4")], [4, false, true]);
   for (let at = 0; at < MAX_PRODUCERS; at += 1) reserve(`q${at}`);
   assert.equal(reserved.oldestProducerAtMs, Infinity);
+});
+
+test("a producer that newcomers on their way push out is unknown: back after them, it would push out an active one", () => {
+  const durable = new MutableState();
+  const nowMs = PRODUCER_IDLE_MS;
+  const recordBy = (id: string, seq: number, atMs = nowMs) => recordOf("", { producer: { id, epoch: 0, seq }, atMs });
+  for (let at = 0; at < MAX_PRODUCERS; at += 1) durable.apply(recordBy(`p${at}`, 0, at === 0 ? 0 : nowMs - 1), 0);
+  const reserved = new ReservedState(durable, null);
+  const judged = (id: string, seq: number): string => {
+    const verdict = judgeProducer(reserved, { id, epoch: 0, seq }, nowMs);
+    return verdict.kind === "refused" ? verdict.code : verdict.kind;
+  };
+  assert.deepEqual([judged("p0", 1), judged("p1", 1), judged("new", 0)], ["accept", "accept", "accept"]);
+  reserved.reserve(recordBy("new", 0));
+  assert.deepEqual([judged("p0", 1), judged("p0", 0), judged("p1", 1)], ["producer-gap", "too-many-producers", "accept"]);
+  durable.apply(recordBy("new", 0), 0);
+  assert.deepEqual([durable.producers?.has("p0"), durable.producers?.has("p1")], [false, true]);
+});
+
+test("a producer that is back before newcomers is known, and they push out the next", () => {
+  const durable = new MutableState();
+  const recordBy = (id: string, seq: number) => recordOf("", { producer: { id, epoch: 0, seq } });
+  for (let at = 0; at < MAX_PRODUCERS; at += 1) durable.apply(recordBy(`p${at}`, 0), 0);
+  const reserved = new ReservedState(durable, null);
+  for (const record of [recordBy("p0", 1), recordBy("new", 0)]) reserved.reserve(record);
+  assert.deepEqual(
+    ["p0", "p1", "p2"].map((id) => reserved.markOf(id)?.seq),
+    [1, undefined, 0],
+  );
+});
+
+test("a mark that is durable counts no longer as pending while others are", () => {
+  const durable = new MutableState();
+  const reserved = new ReservedState(durable, null);
+  const recordBy = (id: string, seq = 0) => recordOf("", { producer: { id, epoch: 0, seq } });
+  const settle = (id: string, seq = 0): void => {
+    durable.apply(recordBy(id, seq), 0);
+    reserved.settle(0, true, { id, epoch: 0, seq });
+  };
+  for (const record of [recordBy("p0"), recordBy("p0", 1), recordBy("last")]) reserved.reserve(record);
+  settle("p0");
+  assert.deepEqual([reserved.markOf("p0")?.seq, reserved.producerCount], [1, 2]);
+  settle("p0", 1);
+  assert.deepEqual([reserved.markOf("p0")?.seq, reserved.producerCount], [1, 2]);
+  for (let at = 1; at <= MAX_PRODUCERS; at += 1) durable.apply(recordBy(`p${at}`), 0);
+  assert.deepEqual([durable.producers?.has("p0"), reserved.markOf("p0"), reserved.pending], [false, undefined, 1]);
+  assert.equal(reserved.producerCount, MAX_PRODUCERS + 1);
 });

@@ -147,6 +147,25 @@ describe("the queue", () => {
     assert.equal(queue.size, 0);
   });
 
+  test("lets items that can't expire now, and are added again, hold up no other", () => {
+    const clock = new ManualClock();
+    const tries = new Map<Item, number>();
+    const expired: Item[] = [];
+    const queue = new ExpiryQueue<Item>(clock, (item) => {
+      tries.set(item, (tries.get(item) ?? 0) + 1);
+      if (item === last) expired.push(item);
+      else queue.add(item);
+    });
+    const itemAt = (afterMs: number): Item => ({ deadlineMs: clock.nowMs() + afterMs, expiredAtMs: null });
+    const stuck = Array.from({ length: 5 }, () => itemAt(1000));
+    const last = itemAt(3000);
+    for (const item of [...stuck, last]) queue.add(item);
+    clock.advance(4000);
+    assert.deepEqual(expired, [last]);
+    for (const item of stuck) assert.ok((tries.get(item) ?? 0) <= 13, `${tries.get(item)} tries: more than one a tick`);
+    queue.stop();
+  });
+
   test("has an item once that was added again with a later deadline", () => {
     const { clock, queue, item } = queueOf();
     const moved = item(300);

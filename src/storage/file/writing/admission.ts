@@ -173,6 +173,8 @@ export class Admission {
   }
 
   #release(stream: FileStream, entry: JournalEntry): void {
+    // What was written of a void one is cut off before the segment is next written to.
+    if (entry.generation !== stream.generation) stream.disk.fitted.delete(entry.segmentStart);
     this.#heldBytes -= entry.change.payload.length;
     const waiting = takeHeld(stream);
     this.#options.journal.enqueue(entry);

@@ -1,5 +1,7 @@
 import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
 import { describe, test } from "node:test";
+import { segmentPath } from "../../../../src/storage/file/format/layout.js";
 import type { FileStream } from "../../../../src/storage/file/memory/file-stream.js";
 import { Admission } from "../../../../src/storage/file/writing/admission.js";
 import type { Journal } from "../../../../src/storage/file/journal/journal.js";
@@ -19,7 +21,7 @@ interface TestAdmission {
   readonly faults: readonly Error[];
 }
 
-async function admissionOf(rooms: FileRooms): Promise<TestAdmission> {
+async function admissionOf(rooms: FileRooms, segmentBytes = SMALL.segmentBytes): Promise<TestAdmission> {
   const journal = rooms.journal({
     apply: ({ stream, change, segmentStart }, batch) => stream.advance(change, change.payload.length, segmentStart, batch),
     batchSettled: () => {},
@@ -27,7 +29,7 @@ async function admissionOf(rooms: FileRooms): Promise<TestAdmission> {
   await journal.open();
   const admission = new Admission(rooms.parts, {
     journal,
-    segmentRoll: rollAt(SMALL.segmentBytes),
+    segmentRoll: rollAt(segmentBytes),
     flusher: { lacksRoom: false, isBusy: false },
     diskSpace: rooms.diskSpace,
     bypassBytes: SMALL.journalBypassBytes,
@@ -133,6 +135,32 @@ describe("large payloads", () => {
     assert.deepEqual([rooms.told.at(-1), stream.state.tail], ["again durable", 5000]);
     await journal.close();
   });
+
+  for (const step of ["open", "size", "write", "sync"] as const) {
+    test(`behind what failed leave nothing in their segment where they wait for its ${step}`, async () => {
+      const rooms = fileRooms();
+      const { journal, put } = await admissionOf(rooms, 2 * SMALL.segmentBytes);
+      const stream = rooms.stream();
+      const disk = new Barrier();
+      rooms.files.gate = ({ kind, path }) => {
+        if (kind === "writeThen") return diskError("ENOSPC");
+        return kind === step && SEGMENT.test(path) ? disk.opened : undefined;
+      };
+      put(stream, "small", 10);
+      put(stream, "large", 5000);
+      await rooms.files.idle();
+      assert.deepEqual(rooms.told, ["small storage-full"]);
+      rooms.files.gate = null;
+      disk.open();
+      await rooms.files.idle();
+      assert.deepEqual(rooms.told, ["small storage-full", "large storage-full"]);
+      const bytes = bytesOf(5);
+      rooms.advance(stream, bytes);
+      await rooms.writer.flush(stream);
+      assert.deepEqual(readFileSync(segmentPath(stream.directory, 0)), bytes);
+      await journal.close();
+    });
+  }
 
   test("that fail after what was before them do not fail what has their place by then", async () => {
     const rooms = fileRooms();

@@ -49,8 +49,8 @@ export class Session {
   /** Whether the client has sent its settings, as every client does first. */
   #isGreeted = false;
   #idleSinceMs: number;
-  /** Whether one side has said that it goes. */
-  #isLeaving = false;
+  /** Whether the client has ended its side. */
+  #isLeft = false;
 
   constructor(session: ServerHttp2Session, socket: TLSSocket, limits: SessionLimits, nowMs: number) {
     this.#session = session;
@@ -89,11 +89,7 @@ export class Session {
   #becomeIdle(nowMs: number): void {
     this.#idleSinceMs = nowMs;
     // Node may wait for ever for a write to a client that has gone. What the streams had to say is on its way.
-    if (this.#isLeaving) setImmediate(() => this.#endIfIdle());
-  }
-
-  #endIfIdle(): void {
-    if (this.#open.length === 0) this.socket.destroySoon();
+    if (this.#isLeft) setImmediate(() => this.socket.destroySoon());
   }
 
   /** Ends what takes too long. */
@@ -118,19 +114,19 @@ export class Session {
   }
 
   #clientEnded(): void {
+    this.#isLeft = true;
     this.close();
     for (const { req, answer } of [...this.#open]) {
       // The rest of it does not come any more.
       if (!req.isReceived && !answer.writableEnded) req.destroy();
       else answer.onClientEnd?.();
     }
+    if (this.#open.length === 0) this.#becomeIdle(this.#idleSinceMs);
   }
 
   /** Takes no more streams; ends the connection when those that are open are over. */
   close(): void {
     if (!this.#session.closed) this.#session.close();
-    this.#isLeaving = true;
-    if (this.#open.length === 0) this.#becomeIdle(this.#idleSinceMs);
   }
 
   /** Cuts the connection. */

@@ -1,9 +1,10 @@
+import assert from "node:assert/strict";
 import { ClusterStorage } from "../../src/storage/nats/cluster-storage.js";
 import { Subjects } from "../../src/storage/nats/log/subjects.js";
 import { Registry } from "../../src/stream/registry.js";
 import { keptLog, type LogLine } from "./engine.js";
 import { MemoryCluster, MemoryLog, type LogFaults } from "./memory-log.js";
-import type { Random } from "./random.js";
+import { Random } from "./random.js";
 import { VirtualClock } from "./virtual-clock.js";
 
 /** One server of several that serve the same streams. */
@@ -57,4 +58,16 @@ export function frontEnds(count: number, random: Random, faults?: LogFaults): Fr
         ).then(() => undefined),
       ),
   };
+}
+
+/** Runs a test with one front end, in virtual time. */
+export async function withFrontEnds(run: (all: FrontEnds, one: FrontEnd) => Promise<void>): Promise<void> {
+  const all = frontEnds(1, new Random(1));
+  const [one] = all.all;
+  assert.ok(one !== undefined);
+  try {
+    await all.clock.through(run(all, one));
+  } finally {
+    await all.stop();
+  }
 }

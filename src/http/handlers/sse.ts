@@ -4,10 +4,9 @@ import type { ParsedOffset } from "../../protocol/offset.js";
 import { parseOffset } from "../../protocol/offset.js";
 import type { LiveQuery } from "../request/query.js";
 import type { MaybePromise } from "../../stream/loaded/stream.js";
-import { GONE, NOT_FOUND } from "../../stream/rules/outcome.js";
 import type { Context } from "../context/context.js";
 import type { Exchange } from "../exchange/exchange.js";
-import { whenThere, withReadPlace } from "../reading/read-place.js";
+import { refusalOfDeleted, whenThere, withReadPlace } from "../reading/read-place.js";
 import type { SseFeeds } from "../reading/sse-feed.js";
 
 /** Read before an answer begins, to find out whether there is something to send. */
@@ -24,9 +23,8 @@ export function sse(
   return withReadPlace(context, exchange, name, offset, (stream, from) =>
     // An answer that has begun can't be refused any more, and the client would reconnect again and again.
     whenThere(stream, stream.read(from, PROBE_BYTES, undefined, { longestBytes: PROBE_BYTES, leastBytes: 0 }), () => {
-      // Deleted meanwhile: nobody would tell the reader of it.
-      if (stream.phase === "gone") return context.responder.refuse(exchange, NOT_FOUND);
-      if (stream.phase === "kept") return context.responder.refuse(exchange, GONE);
+      const deleted = refusalOfDeleted(stream);
+      if (deleted !== null) return context.responder.refuse(exchange, deleted);
       feeds.open(stream, { exchange, from, cursor });
     }),
   );

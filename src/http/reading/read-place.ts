@@ -23,13 +23,18 @@ export function withReadPlace(
     const place = chain(found.touch(), () => found.locate(offset));
     const begin = (from: ReadFrom | Refused): MaybePromise<void> => {
       if (typeof from === "object") return context.responder.refuse(exchange, from);
-      // Deleted while its use was noted: nobody would tell a live read of it.
-      if (found.phase === "gone") return context.responder.refuse(exchange, NOT_FOUND);
-      if (found.phase === "kept") return context.responder.refuse(exchange, GONE);
-      return use(found, from);
+      // While its use was noted.
+      const deleted = refusalOfDeleted(found);
+      return deleted === null ? use(found, from) : context.responder.refuse(exchange, deleted);
     };
     return whenThere(found, place, begin);
   });
+}
+
+/** Why a read can't begin in a stream that was deleted since it was found: nobody would tell a live read of it. */
+export function refusalOfDeleted({ phase }: Stream): Refused | null {
+  if (phase === "gone") return NOT_FOUND;
+  return phase === "kept" ? GONE : null;
 }
 
 /** Continues with a place or a chunk of a stream once it is there. The stream stays in memory until `next` is done. */

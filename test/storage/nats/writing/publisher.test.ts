@@ -8,9 +8,8 @@ import { StateReader } from "../../../../src/storage/nats/reading/state-reader.j
 import { Publisher, type Beginning } from "../../../../src/storage/nats/writing/publisher.js";
 import { Reserve } from "../../../../src/storage/nats/writing/reserve.js";
 import { append, created, loaded, readAll, recordOf } from "../../../helpers/engine.js";
-import { frontEnds, type FrontEnd, type FrontEnds } from "../../../helpers/front-ends.js";
+import { withFrontEnds } from "../../../helpers/front-ends.js";
 import type { MemoryLog } from "../../../helpers/memory-log.js";
-import { Random } from "../../../helpers/random.js";
 import { trimBefore } from "../../../helpers/trim.js";
 import { Barrier } from "../../../helpers/watched-files.js";
 
@@ -122,15 +121,4 @@ function holdPublish(way: MemoryLog): Held {
     return publish.apply(way, given);
   };
   return held;
-}
-
-async function withFrontEnds(run: (all: FrontEnds, one: FrontEnd) => Promise<void>): Promise<void> {
-  const all = frontEnds(1, new Random(1));
-  const [one] = all.all;
-  assert.ok(one !== undefined);
-  try {
-    await all.clock.through(run(all, one));
-  } finally {
-    await all.stop();
-  }
 }

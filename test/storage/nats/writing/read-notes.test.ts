@@ -1,9 +1,8 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { append, created, loaded, readAll, settled } from "../../../helpers/engine.js";
-import { frontEnds, type FrontEnd, type FrontEnds } from "../../../helpers/front-ends.js";
+import { withFrontEnds } from "../../../helpers/front-ends.js";
 import type { MemoryLog } from "../../../helpers/memory-log.js";
-import { Random } from "../../../helpers/random.js";
 import { Barrier } from "../../../helpers/watched-files.js";
 
 const TTL = { ttlSeconds: 60 };
@@ -144,15 +143,4 @@ function holdPublish(way: MemoryLog, onNote = (_body: string): unknown => undefi
     return publish.call(way, subject, head, body, expected);
   };
   return held;
-}
-
-async function withFrontEnds(run: (all: FrontEnds, one: FrontEnd) => Promise<void>): Promise<void> {
-  const all = frontEnds(1, new Random(1));
-  const [one] = all.all;
-  assert.ok(one !== undefined);
-  try {
-    await all.clock.through(run(all, one));
-  } finally {
-    await all.stop();
-  }
 }

@@ -268,7 +268,7 @@ export class FileStorage implements Storage {
 
   touch(stored: StoredStream, atMs: number): boolean {
     const stream = ownStream(stored);
-    if (stream.deleted || this.#admission.admit(0) !== null) return false;
+    if (stream.isLeaving || this.#admission.admit(0) !== null) return false;
     this.#admission.put(stream, RecordKind.touch, emptyChange(atMs), null);
     return true;
   }
@@ -277,7 +277,7 @@ export class FileStorage implements Storage {
   trim(stored: StoredStream, limits: RetentionLimits, nowMs: number): void {
     const stream = ownStream(stored);
     const place = stream.excessPlace(limits, nowMs);
-    if (place === null || stream.pendingTrim !== null || stream.deleted || this.#admission.admit(0) !== null) return;
+    if (place === null || stream.pendingTrim !== null || stream.isLeaving || this.#admission.admit(0) !== null) return;
     stream.pendingTrim = place;
     const weaning = this.#forkTies.weaning(stream, place);
     const { earliest } = stream;

@@ -19,7 +19,7 @@ export const STREAM_MUTANTS: readonly Mutant[] = [
   {
     fault: "a deleted source stays after its last fork",
     file: "storage/file/writing/fork-ties.ts",
-    code: "if (!stream.ties.softDeleted || stream.deleted || stream.ties.collecting || stream.forkCount > 0) return;",
+    code: "if (!stream.ties.softDeleted || stream.deleted || stream.ties.deletions > 0 || stream.forkCount > 0) return;",
     becomes: "return;",
     seed: 24,
   },

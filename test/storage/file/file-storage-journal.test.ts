@@ -16,9 +16,11 @@ import {
   readAll,
   reopen,
   SMALL,
+  remove,
   startCreate,
 } from "../../helpers/engine.js";
-import { Barrier, diskError, JOURNAL, SEGMENT } from "../../helpers/watched-files.js";
+import { trimBefore } from "../../helpers/trim.js";
+import { Barrier, diskError, failing, JOURNAL, SEGMENT } from "../../helpers/watched-files.js";
 
 describe("group commit", () => {
   test("appends that arrive together share one write, however many streams", async (t) => {
@@ -57,6 +59,24 @@ describe("group commit", () => {
     disk.open();
     await Promise.all([first, ...rest]);
     assert.equal(files.count("writeThen", JOURNAL) - writesBefore, 3);
+  });
+
+  test("takes nothing of a stream behind its deletion, which a start would take for a stream that has lost its files", async (t) => {
+    const { storage, files, clock } = await openFor(t, SMALL);
+    const stream = await created(storage, "s", bytesOf(5000, 1));
+    await append(storage, stream, bytesOf(5000, 2));
+    files.gate = failing("ENOSPC", ["writeThen"], JOURNAL);
+    const failed = remove(storage, stream);
+    assert.equal(storage.touch(stream, 1), false);
+    trimBefore(storage, stream, 5000);
+    assert.equal(await failed, "storage-full");
+    assert.equal(stream.earliest, 0);
+    files.gate = null;
+    clock.advance(1000);
+    await files.idle();
+    assert.equal(storage.touch(stream, 1), true, "it was not deleted");
+    assert.equal(await remove(storage, stream), "durable");
+    assert.equal(storage.touch(stream, 1), false);
   });
 
   test("a creation costs no directory, file or sync of its own before it is answered", async (t) => {

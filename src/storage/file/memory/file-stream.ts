@@ -137,6 +137,11 @@ export class FileStream implements StoredStream {
     return this.ties.forkCount;
   }
 
+  /** Whether it is deleted, or about to be. */
+  get isLeaving(): boolean {
+    return this.deleted || this.ties.deletions > 0;
+  }
+
   get forkDepth(): number {
     return this.ties.parent === null ? 0 : this.ties.parent.forkDepth + 1;
   }

@@ -13,8 +13,8 @@ export class StreamTies<Stream> {
   forks: Map<string, Position> | null;
   /** Whether it is deleted, but for what its forks need. */
   softDeleted: boolean;
-  /** Whether its last deletion is on its way. */
-  collecting = false;
+  /** Deletions of it that are on their way: what comes behind them in the journal would bring it back. */
+  deletions = 0;
   /** Forks that need bytes which are still there. While there is one, nothing is dropped, so none stops to count. */
   #pins = 0;
 

@@ -68,7 +68,7 @@ export class ForkTies extends EventEmitter<ForkTieEvents> {
 
   /** Finds a loaded stream's sources, up to the first that is tied to its own. Throws {@link DamagedStreamError}. */
   async resolve(stream: FileStream): Promise<void> {
-    while (isUntied(stream)) {
+    while (isUntied(stream) && this.#isInMemory(stream)) {
       const chain = [stream];
       for (let top = stream; isUntied(top); chain.push(top)) {
         top = await this.#loadSource(top);
@@ -107,8 +107,8 @@ export class ForkTies extends EventEmitter<ForkTieEvents> {
 
   /** Deletes a stream that was kept for its forks when none is left. What is not taken now is swept later. */
   collect(stream: FileStream): void {
-    if (!stream.ties.softDeleted || stream.deleted || stream.ties.collecting || stream.forkCount > 0) return;
-    stream.ties.collecting = this.#remove(stream, () => (stream.ties.collecting = false)) === null;
+    if (!stream.ties.softDeleted || stream.deleted || stream.ties.deletions > 0 || stream.forkCount > 0) return;
+    this.#remove(stream, () => undefined);
   }
 
   #remove(stream: FileStream, settle: (how: Settlement) => void): Rejection | null {
@@ -117,7 +117,12 @@ export class ForkTies extends EventEmitter<ForkTieEvents> {
     if (rejection !== null) return rejection;
     const unlinking =
       stream.ties.parent === null ? null : companionOf(stream.ties.parent, RecordKind.unlink, stream, 0);
-    admission.put(stream, RecordKind.delete, emptyChange(clock.nowMs()), settle, unlinking);
+    stream.ties.deletions += 1;
+    const settled = (how: Settlement): void => {
+      stream.ties.deletions -= 1;
+      settle(how);
+    };
+    admission.put(stream, RecordKind.delete, emptyChange(clock.nowMs()), settled, unlinking);
     return null;
   }
 
@@ -139,9 +144,13 @@ export class ForkTies extends EventEmitter<ForkTieEvents> {
   #tieAll(chain: readonly FileStream[]): void {
     for (let index = chain.length - 1; index > 0; index -= 1) {
       const [fork, source] = [chain[index - 1], chain[index]];
-      if (fork === undefined || source === undefined || this.#options.streams.get(source.name) !== source) return;
+      if (fork === undefined || source === undefined || !this.#isInMemory(fork) || !this.#isInMemory(source)) return;
       if (isUntied(fork)) tie(fork, source);
     }
+  }
+
+  #isInMemory(stream: FileStream): boolean {
+    return this.#options.streams.get(stream.name) === stream;
   }
 }
 

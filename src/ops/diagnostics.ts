@@ -8,6 +8,14 @@ const CHECKPOINT = channel("streamdir:checkpoint");
 const RECOVERY = channel("streamdir:recovery");
 const EVICTION = channel("streamdir:eviction");
 
+/** A sync that takes longer than this is worth a line in the log. */
+const SLOW_SYNC_MS = 1000;
+
+/** Logs that a sync, also one that failed, took long. */
+export function reportSync(log: Log, syncMs: number): void {
+  if (syncMs > SLOW_SYNC_MS) log.warn("the disk is slow", { syncMs });
+}
+
 /** Reports that a batch is durable: how many changes it has, the bytes written, and the time taken. */
 export function reportBatch(log: Log, entries: number, bytes: number, ms: number): void {
   if (BATCH.hasSubscribers) BATCH.publish({ entries, bytes, ms });

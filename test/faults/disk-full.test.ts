@@ -180,6 +180,19 @@ describe("a full disk", { skip: lacksMounts }, () => {
     await checkAfterRestart(server, [small, large]);
   });
 
+  test("takes the deletion of a stream, and then everything again", async (context) => {
+    const point = smallDisk(context, DISK_MIB);
+    const server = await startOn(context, join(point, "data"));
+    const [small, large] = [await createdWriter(server, "small"), await createdWriter(server, "large")];
+    for (let count = 0; count < 4; count += 1) assert.equal((await large.append(LARGE)).status, 200);
+    fillDisk(point);
+    await appendUntilFull(small, SMALL);
+    assert.equal((await server.ask("DELETE", "large")).status, 204);
+    await roomAgain(server, 1);
+    assert.equal((await small.append(SMALL)).status, 200);
+    await checkAfterRestart(server, [small]);
+  });
+
   test("that fills up by itself keeps nothing of what it refused", async (context) => {
     const point = smallDisk(context, DISK_MIB);
     const server = await startOn(context, join(point, "data"));

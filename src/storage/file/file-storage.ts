@@ -277,7 +277,8 @@ export class FileStorage implements Storage {
   trim(stored: StoredStream, limits: RetentionLimits, nowMs: number): void {
     const stream = ownStream(stored);
     const place = stream.excessPlace(limits, nowMs);
-    if (place === null || stream.pendingTrim !== null || stream.isLeaving || this.#admission.admit(0) !== null) return;
+    if (place === null || stream.pendingTrim !== null || stream.isLeaving || this.#admission.admitFreeing() !== null)
+      return;
     stream.pendingTrim = place;
     const weaning = this.#forkTies.weaning(stream, place);
     const { earliest } = stream;

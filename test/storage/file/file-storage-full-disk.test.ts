@@ -8,15 +8,20 @@ import {
   bytesOf,
   crashAndRecover,
   created,
+  forked,
   loaded,
   openEngine,
   openFor,
   readAll,
   remove,
   settled,
+  SMALL,
   startCreate,
 } from "../../helpers/engine.js";
+import { trimBefore } from "../../helpers/trim.js";
 import { Barrier, diskError, failing, JOURNAL, SEGMENT } from "../../helpers/watched-files.js";
+
+const MIB = 1024 * 1024;
 
 describe("a full disk", () => {
   test("appends are refused while the journal can't be written, and taken again when there is room", async (t) => {
@@ -103,6 +108,33 @@ describe("a full disk", () => {
     assert.deepEqual(faults, []);
     assert.deepEqual(await readAll(storage, stream), Buffer.concat(taken));
   });
+
+  for (const [what, journalBytes] of [
+    ["extended", 64 * MIB],
+    ["filled", 64 * 1024],
+  ] as const) {
+    test(`deletions and trims are taken where the journal's last file can't be ${what}: they make room`, async (t) => {
+      const { storage, files, clock, faults } = await openFor(t, { ...SMALL, journalBytes });
+      const stream = await created(storage, "s", bytesOf(4000, 1));
+      await append(storage, stream, bytesOf(4000, 2));
+      const others = await Promise.all(["a", "b", "c"].map((name) => created(storage, name)));
+      const fork = await forked(storage, stream, "fork");
+      files.gate = failing("ENOSPC", ["write"], /./);
+      while ((await append(storage, fork, bytesOf(3900))) === "durable") await files.idle();
+      assert.deepEqual(await Promise.all(others.map((other) => remove(storage, other))), ["durable", "durable", "durable"]);
+      for (const { name } of others) assert.equal(await storage.load(name), null);
+      assert.equal(await remove(storage, fork), "durable");
+      trimBefore(storage, stream, 4000);
+      assert.equal(await settled(storage, stream), "durable");
+      assert.equal(stream.earliest, 4000);
+      assert.equal(await append(storage, stream, "x"), "storage-full", "it is still full");
+      files.gate = null;
+      clock.advance(1000);
+      await files.idle();
+      assert.equal(await append(storage, stream, "x"), "durable");
+      assert.deepEqual(faults, []);
+    });
+  }
 
   test("a large payload that finds no room is refused, and so is what came behind it", async (t) => {
     const { storage, files, dir } = await openFor(t);

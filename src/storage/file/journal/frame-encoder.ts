@@ -47,6 +47,13 @@ export class FrameEncoder {
     return Math.max(MAX_FRAME_BYTES, payloadBytes + MAX_HEADS_BYTES);
   }
 
+  /** The bytes of a frame with nothing but an entry and its companion. */
+  frameLengthOf(entry: JournalEntry, file: JournalFile): number {
+    const { companion } = entry;
+    const ofCompanion = companion === null ? 0 : lengthOf(companion, identityFor(companion.stream, file));
+    return FRAME_HEADER_BYTES + lengthOf(entry, identityFor(entry.stream, file)) + ofCompanion;
+  }
+
   /** Where the frame after `frame`, which is at `offset`, begins. */
   endOf(offset: number, frame: Buffer): number {
     return alignUp(offset + frame.length);

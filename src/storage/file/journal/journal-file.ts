@@ -19,6 +19,9 @@ const SMALL_STREAMS = 32;
 /** Payload that went past the journal counts towards a file's size at this fraction of it. */
 const BYPASS_WEIGHT = 1 / 16;
 
+/** Some hundreds of deletions. */
+const MAX_RESERVE_BYTES = 128 * 1024;
+
 /** The first step of zeros in a file of `fileBytes`. */
 export function firstAllocationBytes(fileBytes: number): number {
   return Math.min(ALLOCATION_STEP_BYTES, fileBytes);
@@ -41,9 +44,14 @@ export function journalSizeBytes({ fileBytes, smallBytes, streams, isBehind }: J
   return isBehind ? fileBytes : Math.min(fileBytes, smallBytes * Math.max(1, streams / SMALL_STREAMS));
 }
 
-/** Where a file of `sizeBytes` is full, so that one more frame fits. */
+/** What is left of a file of `sizeBytes` for deletions and trims alone: a full disk takes those that make room. */
+export function reserveBytes(sizeBytes: number): number {
+  return Math.min(MAX_RESERVE_BYTES, sizeBytes / 16);
+}
+
+/** Where a file of `sizeBytes` is full, so that one more frame fits, and the reserve. */
 export function limitBytes(sizeBytes: number, maxFrameBytes: number, bypassedBytes: number): number {
-  return sizeBytes - Math.min(maxFrameBytes, sizeBytes / 4) - bypassedBytes * BYPASS_WEIGHT;
+  return sizeBytes - reserveBytes(sizeBytes) - Math.min(maxFrameBytes, sizeBytes / 4) - bypassedBytes * BYPASS_WEIGHT;
 }
 
 /** Which file it is, and how long. */
@@ -115,7 +123,12 @@ export class JournalFile {
 
   /** Whether a frame of `length` bytes may be written now, without growing the file. */
   hasRoom(length: number): boolean {
-    return this.offset + length <= this.#allocatedBytes || this.isAllocated;
+    return this.isAllocated || this.fits(length + reserveBytes(this.#limitBytes));
+  }
+
+  /** Whether a frame of `length` bytes fits into what the file has on disk already. */
+  fits(length: number): boolean {
+    return this.offset + length <= this.#allocatedBytes;
   }
 
   /** So long the file is on disk. */

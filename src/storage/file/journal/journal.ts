@@ -1,4 +1,4 @@
-import { reportBatch } from "../../../ops/diagnostics.js";
+import { reportBatch, reportSync } from "../../../ops/diagnostics.js";
 import type { StorageObserver } from "../../figures.js";
 import type { Settlement } from "../../storage.js";
 import type { Retry } from "../../../ops/retry.js";
@@ -12,6 +12,7 @@ import { limitBytes, type JournalFile } from "./journal-file.js";
 import { JournalRefusal } from "./journal-refusal.js";
 import { JournalSupply, type JournalSupplyOptions, type JournalUsage } from "./journal-supply.js";
 import type { Lack, DiskSpace } from "../disk/disk-space.js";
+import { fitsReserve } from "./journal-reserve.js";
 import { takeBack, type SentFrame } from "./sent-frame.js";
 
 /** Where a journal goes on, and how. */
@@ -37,8 +38,6 @@ export interface JournalListener {
 
 /** Between two tries to take back a frame while the disk is full. */
 const FULL_RETRY_MS = 1000;
-/** A sync that takes longer than this is worth a line in the log. */
-const SLOW_SYNC_MS = 1000;
 
 /**
  * The write-ahead log that all streams share. What arrives while one batch is synced makes up the next: one write and
@@ -60,6 +59,7 @@ export class Journal {
   #rolling = false;
   #scheduled = false;
   #stopped = false;
+  #isInReserve = false;
   readonly #refusal: JournalRefusal;
   readonly #takingBack: Retry;
   /** A fault of the supply's, while a batch is on its way: that settles first. */
@@ -229,16 +229,16 @@ export class Journal {
     // What has nothing to write needs no room.
     const file = this.#queue.some(writesRecord) ? this.#writableFile() : this.#active;
     if (file === null) return;
-    const { taken, frame } = this.#encoder.encode(this.#queue, most, file, this.#batch);
+    const isInReserve = this.#isInReserve;
+    const { taken, frame } = this.#encoder.encode(this.#queue, isInReserve ? 1 : most, file, this.#batch);
     const entries = taken === this.#queue.length ? this.#queue : this.#queue.slice(0, taken);
     this.#queue = taken === this.#queue.length ? [] : this.#queue.slice(taken);
     if (frame === null) return this.#settle(entries, this.#batch - 1);
-    const batch = this.#batch;
-    this.#batch += 1;
+    const batch = (this.#batch += 1) - 1;
     this.#writing = true;
     const startedMs = this.#parts.clock.nowMs();
     this.#options.observer?.batchSent();
-    const sent: SentFrame = { file, offset: file.offset, frame, entries, batch, isThere: false };
+    const sent: SentFrame = { file, offset: file.offset, frame, entries, batch, isInReserve, isThere: false };
     file.file.writeThen(frame, file.offset, (error) => this.#written(sent, error, startedMs));
     file.offset = this.#encoder.endOf(file.offset, frame);
     const sizeBytes = this.#supply.sizeOf(file);
@@ -249,11 +249,11 @@ export class Journal {
   #written(sent: SentFrame, error: Error | null, startedMs: number): void {
     this.#writing = false;
     const tookMs = this.#parts.clock.nowMs() - startedMs;
-    if (tookMs > SLOW_SYNC_MS) this.#parts.log.warn("the disk is slow", { syncMs: tookMs });
+    reportSync(this.#parts.log, tookMs);
     if (error !== null) return this.#failed(sent, error);
     this.#options.observer?.batchWritten(sent.entries.length, sent.frame.length);
     reportBatch(this.#parts.log, sent.entries.length, sent.frame.length, tookMs);
-    this.#refusal.endAll();
+    if (!sent.isInReserve) this.#refusal.endAll();
     this.#sealLeft();
     // The next batch is on its way to the disk while this one is answered; what writes nothing settles after it, and
     // so does what can't be written: it was decided on this batch.
@@ -335,9 +335,9 @@ export class Journal {
     for (const entry of failing) {
       this.#queuedBytes -= entry.change.payload.length;
       entry.stream.pending -= 1;
+      entry.companion?.stream.unbind();
     }
     for (const stream of new Set(failing.map((entry) => entry.stream))) stream.unreserve();
-    for (const { companion } of failing) companion?.stream.unbind();
     for (const entry of failing) entry.settle?.(how);
     this.#listener?.batchSettled();
     this.#becomeIdle();
@@ -346,6 +346,7 @@ export class Journal {
   /** The file for the next frame; `null` when there is none yet: whoever makes it goes on. */
   #writableFile(): JournalFile | null {
     let file = this.#active;
+    this.#isInReserve = false;
     if (file === null) return null;
     if (file.offset > 0 && file.offset >= this.#limitOf(file, this.#supply.sizeOf(file))) {
       const next = this.#supply.take();
@@ -363,9 +364,12 @@ export class Journal {
     return this.#lackRoom();
   }
 
-  /** Nothing can be written now: entries wait, unless the disk is full, or no file can be opened for long. */
-  #lackRoom(): null {
+  /** Nothing can be written now but what makes room: entries wait, unless the disk is full, or no file opens for long. */
+  #lackRoom(): JournalFile | null {
     const { lack, isStuck, isBusy } = this.#supply;
+    this.#isInReserve =
+      (lack !== null || (isStuck && !isBusy)) && fitsReserve(this.#active, this.#queue, this.#encoder);
+    if (this.#isInReserve) return this.#active;
     if (isStuck) this.#refuse(isBusy ? "file" : "checkpoint-room");
     else if (lack !== null) this.#lackFrame([], lack);
     else if (isBusy) this.#refusal.waitForFile(() => this.#waitedForFile());

@@ -10,6 +10,8 @@ export interface SentFrame {
   readonly frame: Buffer;
   readonly entries: JournalEntry[];
   readonly batch: number;
+  /** It is in the reserve: that it could be written does not say that others can. */
+  readonly isInReserve: boolean;
   /** It failed, but was found to be there. */
   isThere: boolean;
 }

@@ -65,6 +65,12 @@ export class Admission {
     return waitingBytes > 0 && waitingBytes + length > MAX_QUEUED_BYTES ? "overloaded" : null;
   }
 
+  /** Why a deletion or a trim is not taken now: it makes room, so that no lack of room refuses it. */
+  admitFreeing(): Rejection | null {
+    if (this.#parts.state.failure !== null) return "storage-unavailable";
+    return this.#options.journal.refusal.rejection === "overloaded" ? "overloaded" : null;
+  }
+
   /** What the disk lacks, so that changes, or at least large ones, are refused; `null` when it lacks nothing. */
   get trouble(): string | null {
     const { journal, diskSpace, flusher } = this.#options;

@@ -100,7 +100,7 @@ export class ForkTies extends EventEmitter<ForkTieEvents> {
   delete(stream: FileStream, settle: (how: Settlement) => void): Rejection | null {
     const { admission, clock } = this.#options;
     if (stream.forkCount === 0) return this.#remove(stream, settle);
-    const rejection = admission.admit(0);
+    const rejection = admission.admitFreeing();
     if (rejection === null) admission.put(stream, RecordKind.softDelete, emptyChange(clock.nowMs()), settle);
     return rejection;
   }
@@ -113,7 +113,7 @@ export class ForkTies extends EventEmitter<ForkTieEvents> {
 
   #remove(stream: FileStream, settle: (how: Settlement) => void): Rejection | null {
     const { admission, clock } = this.#options;
-    const rejection = admission.admit(0);
+    const rejection = admission.admitFreeing();
     if (rejection !== null) return rejection;
     const unlinking =
       stream.ties.parent === null ? null : companionOf(stream.ties.parent, RecordKind.unlink, stream, 0);

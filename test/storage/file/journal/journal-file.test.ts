@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
-import { JournalFile } from "../../../../src/storage/file/journal/journal-file.js";
+import { JournalFile, reserveBytes } from "../../../../src/storage/file/journal/journal-file.js";
 import { tempDir } from "../../../helpers/temp-dir.js";
 import { Barrier, diskError, WatchedFiles } from "../../../helpers/watched-files.js";
 
@@ -33,10 +33,14 @@ test("a frame has room where zeros are, and anywhere once the file is complete",
   t.after(() => file.close());
   assert.equal(file.hasRoom(1), false);
   await file.allocate();
-  assert.equal(file.hasRoom(2 * MIB), true);
-  assert.equal(file.hasRoom(2 * MIB + 1), false);
+  const reserve = reserveBytes(3 * MIB);
+  assert.equal(file.hasRoom(2 * MIB - reserve), true);
+  assert.equal(file.hasRoom(2 * MIB - reserve + 1), false);
+  assert.equal(file.fits(2 * MIB), true);
+  assert.equal(file.fits(2 * MIB + 1), false);
   file.offset = 2 * MIB - 10;
-  assert.equal(file.hasRoom(11), false);
+  assert.equal(file.fits(10), true);
+  assert.equal(file.fits(11), false);
   await file.allocate();
   assert.equal(file.hasRoom(20 * MIB), true);
 });

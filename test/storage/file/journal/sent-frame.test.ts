@@ -16,7 +16,7 @@ async function sentFrame(t: TestContext, rooms: FileRooms, arrivedBytes: number)
   t.after(() => file.close());
   const frame = bytesOf(512);
   if (arrivedBytes > 0) await file.file.write(frame.subarray(0, arrivedBytes), AT);
-  return { file, offset: AT, frame, entries: [], batch: 1, isThere: false };
+  return { file, offset: AT, frame, entries: [], batch: 1, isInReserve: false, isThere: false };
 }
 
 test("a frame that is there is taken back", async (t) => {

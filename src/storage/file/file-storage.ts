@@ -277,8 +277,7 @@ export class FileStorage implements Storage {
   trim(stored: StoredStream, limits: RetentionLimits, nowMs: number): void {
     const stream = ownStream(stored);
     const place = stream.excessPlace(limits, nowMs);
-    if (place === null || stream.pendingTrim !== null || stream.isLeaving || this.#admission.admitFreeing() !== null)
-      return;
+    if (place === null || !stream.mayBeTrimmed || this.#admission.admitFreeing() !== null) return;
     stream.pendingTrim = place;
     const weaning = this.#forkTies.weaning(stream, place);
     const { earliest } = stream;
@@ -372,7 +371,7 @@ export class FileStorage implements Storage {
   }
 
   async #close(): Promise<void> {
-    const { clock, state, trash, pool } = this.#parts;
+    const { clock, state, trash, writer, pool } = this.#parts;
     state.end();
     await this.#diskSpace.idle();
     // What is not in the streams' own files by then goes there at the next start, and nobody waits for it.
@@ -381,7 +380,7 @@ export class FileStorage implements Storage {
     await this.#checkpointer.idle();
     deadline.cancel();
     state.stop();
-    await trash.idle();
+    await Promise.all([trash.idle(), writer.idle()]);
     await pool.closeAll();
     await this.#journal.close();
     await this.#nameLog.end();

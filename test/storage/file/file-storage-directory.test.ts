@@ -4,11 +4,12 @@ import { hostname } from "node:os";
 import { join } from "node:path";
 import { describe, test } from "node:test";
 import { systemFiles } from "../../../src/storage/file/disk/files.js";
+import { Layout } from "../../../src/storage/file/format/layout.js";
 import { DirectoryError } from "../../../src/storage/file/directory/lock.js";
 import { type StoredStream } from "../../../src/storage/storage.js";
-import { append, copyOf, created, loaded, makeEngine, openEngine, openFor } from "../../helpers/engine.js";
+import { append, bytesOf, copyOf, created, loaded, makeEngine, openEngine, openFor, SMALL, startCreate } from "../../helpers/engine.js";
 import { tempDir } from "../../helpers/temp-dir.js";
-import { diskError, JOURNAL } from "../../helpers/watched-files.js";
+import { Barrier, diskError, JOURNAL } from "../../helpers/watched-files.js";
 import { startNode } from "../../helpers/process.js";
 
 describe("one process for each directory", () => {
@@ -51,6 +52,31 @@ describe("one process for each directory", () => {
       readdirSync(dir).filter((name) => name.startsWith("lock")),
       [],
     );
+  });
+
+  test("the directory is not given back while a stream's files are still changed", async () => {
+    const { storage, files, dir } = await openEngine(SMALL);
+    const disk = new Barrier();
+    const directory = new Layout(dir).streamDirectory("s");
+    const reached = new Promise<void>((resolve) => {
+      files.gate = ({ kind, path }) => {
+        if (kind !== "makeDirectory" || path !== directory) return undefined;
+        resolve();
+        return disk.opened;
+      };
+    });
+    const { outcome } = startCreate(storage, "s", bytesOf(5000));
+    await reached;
+    let isClosed = false;
+    const closed = storage.close().then(() => (isClosed = true));
+    // All but that operation is over: neither a look at the clock nor at other files is under way.
+    await new Promise((resolve) => setImmediate(resolve));
+    await files.idle();
+    assert.equal(isClosed, false);
+    assert.ok(existsSync(join(dir, "lock")));
+    disk.open();
+    await Promise.all([closed, outcome]);
+    assert.ok(!existsSync(join(dir, "lock")));
   });
 
   test("the directory is free again after the end", async () => {

@@ -137,6 +137,11 @@ export class FileStream implements StoredStream {
     return this.ties.forkCount;
   }
 
+  /** Whether no other trim is on its way, and no deletion. */
+  get mayBeTrimmed(): boolean {
+    return this.pendingTrim === null && !this.isLeaving;
+  }
+
   /** Whether it is deleted, or about to be. */
   get isLeaving(): boolean {
     return this.deleted || this.ties.deletions > 0;

@@ -64,6 +64,9 @@ export class SegmentWriter extends EventEmitter<WriterEvents> {
   readonly #persisting: Turns;
   readonly #indexes: IndexWriter;
   readonly #sidecars: SidecarWriter;
+  /** Operations that are under way or wait for their turn. */
+  #operations = 0;
+  #onIdle: (() => void) | null = null;
 
   constructor(parts: EngineParts, options: SegmentWriterOptions) {
     super();
@@ -122,7 +125,18 @@ export class SegmentWriter extends EventEmitter<WriterEvents> {
     });
   }
 
+  /** Resolves once no operation is left: the next owner of the directory must not meet one. */
+  async idle(): Promise<void> {
+    while (this.#operations > 0) await new Promise<void>((resolve) => (this.#onIdle = resolve));
+  }
+
+  #ended(): void {
+    this.#operations -= 1;
+    if (this.#operations === 0) this.#onIdle?.();
+  }
+
   #inOrder(stream: FileStream, run: () => Promise<void>): Promise<void> {
+    this.#operations += 1;
     const done = stream.disk.work
       .then(() => this.#unlessFailed(stream, run))
       .catch((error: unknown) => {
@@ -133,7 +147,8 @@ export class SegmentWriter extends EventEmitter<WriterEvents> {
         throw error;
       });
     // The next operation runs whether this one failed or not; whoever asked for this one is told.
-    stream.disk.work = done.catch(() => undefined);
+    const ended = (): void => this.#ended();
+    stream.disk.work = done.then(ended, ended);
     return done;
   }
 

@@ -38,12 +38,15 @@ export class Description {
     return found ?? (method === "HEAD" ? (operations?.get ?? null) : null);
   }
 
+  /** A path by itself comes before a template that fits, and a longer one of these before a shorter. */
   #operationsAt(path) {
-    for (const [template, operations] of Object.entries(this.document.paths)) {
-      const [before, after] = template.split(/\{[^}]*\}/);
-      if (path === template || (after !== undefined && path.startsWith(before) && path.length > before.length)) return operations;
+    if (Object.hasOwn(this.document.paths, path)) return this.document.paths[path];
+    const templates = Object.entries(this.document.paths).filter(([template]) => template.includes("{"));
+    for (const [template, operations] of templates.sort(([one], [other]) => other.length - one.length)) {
+      const [before] = template.split("{");
       // The prefix by itself is no stream's name.
-      if (after !== undefined && path === before) return this.document.paths["/"];
+      if (path === before && template.endsWith("{name}")) return this.document.paths["/"];
+      if (path.startsWith(before)) return operations;
     }
     return undefined;
   }

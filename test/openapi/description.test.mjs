@@ -49,6 +49,28 @@ describe("an answer as it is described has no fault", () => {
       body: "a",
     }),
     "what was no HTTP": refusal("bad-request", 400, { method: null, target: "" }),
+    "an append of a page that may not": refusal("origin-not-allowed", 403),
+    "an append without the right": refusal("not-allowed", 403, {
+      headers: [...ON_ALL, ...PROBLEM, "WWW-Authenticate", "Bearer", "Referrer-Policy", "no-referrer", "X-Request-Id", "a"],
+    }),
+    "a read with its token in the URL": refusal("token-in-query", 400, {
+      method: "GET",
+      headers: [...ON_ALL, ...PROBLEM, "WWW-Authenticate", "Bearer"],
+    }),
+    "facts of a name that is none": refusal("invalid-query", 400, { method: "GET", target: "/v1/stream/__ds/ui/facts?stream=" }),
+    "events of the list": append({
+      method: "GET",
+      target: "/v1/stream/__ds/streams?live=sse",
+      status: 200,
+      headers: [...ON_ALL, "Content-Type", "text/event-stream", "Cache-Control", "no-cache", "X-Accel-Buffering", "no"],
+      body: null,
+    }),
+    "the page's address without its slash": append({
+      method: "GET",
+      target: "/v1/stream/__ds/ui",
+      status: 308,
+      headers: [...ON_ALL, "Location", "ui/", "Cache-Control", "no-store"],
+    }),
     "HEAD, which has no body": refusal("stream-not-found", 404, { method: "HEAD", body: "" }),
     "events, the last of them cut off": follow(`{"streamNextOffset":"${TOKEN}","upToDate":true}`),
   };
@@ -66,7 +88,7 @@ describe("an answer that is not as described has a fault", () => {
       /producer-seq must be integer/,
     ],
     "no header of every answer": [append({ headers: ["Stream-Next-Offset", TOKEN] }), /x-content-type-options is missing/],
-    "a code of another operation": [refusal("invalid-query", 400), /code must be equal to one of/],
+    "a code of another operation": [refusal("invalid-ttl", 400), /code must be equal to one of/],
     "a code of another status": [refusal("stream-closed", 400), /code must be equal to one of/],
     "a refusal without when to try again": [refusal("storage-full", 507), /retry-after is missing/],
     "a refusal that a cache may keep": [
@@ -101,4 +123,12 @@ test("every error of docs/errors.md is described, with its status, and no other"
     assert.deepEqual(new Set(codesOf(code).map((name) => statuses[name])), new Set(codesOf(status)), codesOf(code).join());
   }
   assert.deepEqual([...new Set(refusals.flatMap(({ code }) => codesOf(code)))].sort(), Object.keys(statuses).sort());
+});
+
+test("an operation with a path of its own is not taken for a stream's", () => {
+  const names = ["/v1/stream/__ds/streams", "/v1/stream/__ds/ui/facts", "/v1/stream/__ds/ui/", "/v1/stream/__ds/ui/a.js", "/v1/stream/", "/v1/stream/a"];
+  assert.deepEqual(
+    names.map((path) => description.operationOf("GET", path).operationId),
+    ["listStreams", "getPageFacts", "getPage", "getPage", description.document.paths["/"].get.operationId, "read"],
+  );
 });

@@ -50,6 +50,7 @@ const RESPONSE_HEADERS = [
   "Stream-TTL",
   "Stream-Up-To-Date",
   "WWW-Authenticate",
+  "X-Request-Id",
 ].join(", ");
 
 /** How long a browser may keep the answer to a preflight, in seconds. */

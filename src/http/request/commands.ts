@@ -31,7 +31,11 @@ export function readCreateHead(headers: RequestHeaders, prefix: string): CreateH
 /** A condition that would not be looked at: what was asked for with it must not be done without it (RFC 9110, 13.1). */
 export function refusalOfCondition({ ifMatch, ifNoneMatch }: RequestHeaders): Problem | null {
   if (ifMatch !== null) return problem("invalid-header", { detail: "If-Match goes with POST alone." });
-  if (ifNoneMatch === null) return null;
+  return ifNoneMatch === null ? null : refusalOfReadCondition();
+}
+
+/** A change with a condition that only reads have. */
+function refusalOfReadCondition(): Problem {
   return problem("invalid-header", {
     detail: "If-None-Match goes with GET and HEAD alone. A PUT is answered 201 where it has made the stream, else 200.",
   });
@@ -66,6 +70,7 @@ function invalidFork(detail: string): Problem {
 
 /** What a POST asks for (docs/api.md, Append), or why it can't be done. */
 export function readAppendHead(headers: RequestHeaders): AppendHead | Problem {
+  if (headers.ifNoneMatch !== null) return refusalOfReadCondition();
   const seq = headers.streamSeq;
   if (seq !== null && (seq === "" || seq.length > MAX_STREAM_SEQ_BYTES)) {
     return problem("invalid-header", { detail: `Stream-Seq has from 1 to ${MAX_STREAM_SEQ_BYTES} bytes.` });

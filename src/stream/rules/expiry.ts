@@ -50,6 +50,7 @@ export class ExpiryQueue<T extends Expiring> {
   readonly #bucketOf = new Map<T, number>();
   #tick: number;
   #timer: Timer | null = null;
+  #isStopped = false;
 
   constructor(clock: Clock, expire: (item: T) => void) {
     this.#clock = clock;
@@ -68,7 +69,7 @@ export class ExpiryQueue<T extends Expiring> {
    */
   add(item: T): void {
     this.remove(item);
-    if (item.deadlineMs === Infinity) return;
+    if (item.deadlineMs === Infinity || this.#isStopped) return;
     const nextTick = Math.floor(this.#clock.nowMs() / TICK_MS) + 1;
     const tick = Math.max(Math.ceil(item.deadlineMs / TICK_MS), nextTick, this.#tick);
     const bucket = this.#buckets.get(tick);
@@ -87,8 +88,9 @@ export class ExpiryQueue<T extends Expiring> {
     if (bucket?.size === 0) this.#buckets.delete(tick);
   }
 
-  /** Stops the timer; nothing expires any more. */
+  /** Stops the timer; nothing expires any more, nor does what is added later. */
   stop(): void {
+    this.#isStopped = true;
     this.#timer?.cancel();
     this.#timer = null;
     this.#buckets.clear();

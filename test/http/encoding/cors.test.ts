@@ -60,6 +60,7 @@ test("a browser may read every protocol header of an answer", () => {
     "Stream-Expires-At",
     "Stream-Next-Offset",
     "Stream-SSE-Data-Encoding",
+    "X-Request-Id",
     "Stream-TTL",
     "Stream-Up-To-Date",
     "WWW-Authenticate",

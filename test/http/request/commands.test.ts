@@ -86,6 +86,7 @@ const APPENDS: readonly (readonly [title: string, fields: Fields, expected: Part
   ...["*", OFFSET, `W/"${OFFSET}"`, `"${OFFSET}", "${OFFSET}"`, '"-1"', '"now"', '""', ""].map(
     (value) => [`the If-Match ${value}`, { ifMatch: value }, "invalid-header"] as const,
   ),
+  ["a condition that would not be looked at", { ifNoneMatch: "*" }, "invalid-header"],
   ["an If-Match of a producer", { ifMatch: `"${OFFSET}"`, producerId: "p", producerEpoch: "0", producerSeq: "0" }, "invalid-header"],
   ["no headers", {}, {}],
   ["a content type that nobody can have is for the stream to compare", { contentType: "nonsense" }, { contentType: "nonsense" }],

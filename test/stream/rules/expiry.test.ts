@@ -188,7 +188,8 @@ describe("the queue", () => {
     const { clock, queue, item } = queueOf();
     const left = item(100);
     queue.stop();
+    const late = item(100);
     clock.advance(5000);
-    assert.deepEqual([left.expiredAtMs, queue.size, clock.pendingCount], [null, 0, 0]);
+    assert.deepEqual([left.expiredAtMs, late.expiredAtMs, queue.size, clock.pendingCount], [null, null, 0, 0]);
   });
 });

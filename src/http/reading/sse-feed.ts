@@ -110,16 +110,17 @@ export class SseFeed implements ReaderHost, SilentReaders {
   /** Reads once for all followers. When that fails, each reads by itself, and its own request meets the fault. */
   #share(): void {
     const from = this.#place();
-    const ends = this.#ends.filter((end) => end > from);
+    const pending = this.#ends.filter((end) => end > from);
+    const { chunkBytes } = this.#context.settings;
+    const ends = pending.slice(0, MAX_SHARED_EVENTS).filter((end, at) => at === 0 || end - from <= chunkBytes);
     const to = ends.at(-1) ?? from;
-    const isLong = to - from > this.#context.settings.chunkBytes;
-    const isTooMuch =
-      (isLong && !(ends.length === 1 && hasWholeAppends(this.#stream))) || ends.length > MAX_SHARED_EVENTS;
+    const isLongAppend = to - from > chunkBytes && !hasWholeAppends(this.#stream);
     // A closure alone: half a character that was held back is now sent as it is.
     const isRest = ends.length === 0 && from < this.#stream.tail;
-    if (isTooMuch || isRest) return this.#scatter();
-    this.#ends = [];
-    this.#isMoreThere = false;
+    if (isLongAppend || isRest) return this.#scatter();
+    // The rest comes as the next stretch: each append is an event of its own, however many became durable together.
+    this.#ends = pending.slice(ends.length);
+    this.#isMoreThere = this.#ends.length > 0;
     this.#isSharing = true;
     this.#guard(() => {
       const chunk = this.#stream.read(from, to - from);

@@ -224,13 +224,25 @@ describe("SSE readers that have caught up", () => {
     assert.equal(reader.isEnded, true);
   });
 
-  test("get much at once in chunks of their own", async () => {
+  test("get each append as an event of its own, also where many become durable together", async () => {
     const room = new Room();
     const reader = await room.join();
     const pieces = Array.from({ length: 2000 }, (_, at) => String(at % 10));
     room.stream.append(...pieces);
     await settle();
-    assert.equal(dataOf(reader), pieces.join(""));
+    assert.equal(dataOf(reader), pieces.join("|"));
+  });
+
+  test("get each large append as an event of its own, also where they are longer together than a chunk", async () => {
+    const room = new Room("image/png");
+    const reader = await room.join();
+    const pieces = Array.from({ length: 64 }, (_, at) => String(at % 10).repeat(20 * 1024));
+    room.stream.append(...pieces);
+    await settle();
+    assert.deepEqual(
+      dataOf(reader).split("|").map((data) => Buffer.from(data, "base64").toString()),
+      pieces,
+    );
   });
 
   for (const isAtOnce of [true, false]) {

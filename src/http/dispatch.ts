@@ -32,6 +32,7 @@ import type { StreamAnswer } from "./http2/stream-answer.js";
 import type { StreamRequest } from "./http2/stream-request.js";
 import { Pipeline } from "./pipeline.js";
 import { isProblem, problem, type Problem } from "./encoding/problems.js";
+import { mountOf } from "./request/mount.js";
 import { parseReadQuery } from "./request/query.js";
 import { readHeaders } from "./request/request-headers.js";
 import { ListFeed } from "./reading/list/list-feed.js";
@@ -41,7 +42,7 @@ import { staggerEnds } from "./reading/staggered-ends.js";
 import { WaitingRooms } from "./reading/long-polls.js";
 
 const HEALTH_PATH = "/health";
-/** Beside the streams: where these are below `/`, these names are streams'. */
+/** Beside the streams. */
 const LIVE_PATH = "/livez";
 const READY_PATH = "/readyz";
 const METRICS_PATH = "/metrics";
@@ -99,6 +100,7 @@ export class Dispatcher implements Sink {
     const target = splitTarget(req.url ?? "");
     if (arrival.next !== undefined && !this.#isOurs(target)) return arrival.next();
     const exchange = new Exchange(req, res, target, readHeaders(req.rawHeaders), arrival.awaitsContinue ?? false);
+    if (!exchange.isOwn) this.#findMount(exchange);
     if (!exchange.bodyPending && req instanceof DirectRequest) req.expectNoBody();
     exchange.arriving = true;
     const isTaken = this.#pipeline.inTurn(req, res, () =>
@@ -145,6 +147,15 @@ export class Dispatcher implements Sink {
     return this.#pipeline.waitingOn(socket);
   }
 
+  /** In front of a fork's source too, it is taken off: here, so that the source is the one whose right is asked for. */
+  #findMount(exchange: Exchange): void {
+    const { req, target, headers } = exchange;
+    const mount = mountOf(req, target.path);
+    exchange.mount = mount;
+    if (headers.streamForkedFrom?.startsWith(mount + this.#context.settings.prefix) === true)
+      headers.streamForkedFrom = headers.streamForkedFrom.slice(mount.length);
+  }
+
   #begin(exchange: Exchange, refusal: Problem | null): void {
     this.#context.clients.identify(exchange);
     this.#context.inFlight.begin(exchange);
@@ -167,25 +178,33 @@ export class Dispatcher implements Sink {
     return path === HEALTH_PATH || path.startsWith(this.#context.settings.prefix);
   }
 
+  /** Where streams are below `/`, all names are theirs; in an embedding server the paths beside them are its own. */
+  #isBeside({ isOwn, target }: Exchange): boolean {
+    return isOwn && !target.path.startsWith(this.#context.settings.prefix);
+  }
+
   #route(exchange: Exchange): MaybePromise<void> {
     const { responder, inFlight, settings } = this.#context;
     const { prefix } = settings;
     const { path } = exchange.target;
     if (path === HEALTH_PATH) return this.#routePage(exchange, KIND.health, () => health(this.#context, exchange));
-    if (path === LIVE_PATH && !path.startsWith(prefix))
+    if (path === LIVE_PATH && this.#isBeside(exchange))
       return this.#routePage(exchange, KIND.health, () => livez(this.#context, exchange));
-    if (path === READY_PATH && !path.startsWith(prefix))
+    if (path === READY_PATH && this.#isBeside(exchange))
       return this.#routePage(exchange, KIND.health, () => readyz(this.#context, exchange));
     const stranger = this.#context.access.site.refusalOfHost(exchange);
     if (stranger !== null) return responder.refuse(exchange, stranger);
     if (path === ROOT_PATH && prefix !== ROOT_PATH)
       return this.#routePage(exchange, KIND.page, () => this.#frontPage.answer(exchange));
-    if (path === METRICS_PATH && settings.adminListen === "" && !path.startsWith(prefix))
+    if (path === METRICS_PATH && settings.adminListen === "" && this.#isBeside(exchange))
       return this.#routePage(exchange, KIND.metrics, () => this.#metrics(exchange));
     if (exchange.req.method === "OPTIONS" && (path === "*" || this.#isOurs(exchange.target)))
       return responder.preflight(exchange);
     if (!path.startsWith(prefix))
-      return responder.refuse(exchange, problem("unknown-path", { detail: `Streams are below ${prefix}.` }));
+      return responder.refuse(
+        exchange,
+        problem("unknown-path", { detail: `Streams are below ${exchange.mount}${prefix}.` }),
+      );
     if (inFlight.over) return responder.refuse(exchange, problem("shutting-down"));
     if (path.length === prefix.length && this.#asksForPage(exchange))
       return this.#routePage(exchange, KIND.page, () => this.#frontPage.answer(exchange));

@@ -38,6 +38,9 @@ export const REQUEST_LIMITS = {
   firstRequestTimeout: 1_000,
 };
 
+/** How many headers a request may have: in memory each costs far more than its bytes. */
+const MAX_HEADERS = 256;
+
 /** Limits of this kind. */
 export type RequestLimits = Readonly<typeof REQUEST_LIMITS>;
 
@@ -59,6 +62,8 @@ const TOO_MANY: Readonly<Record<Crowd, Problem>> = {
   all: problem("overloaded", { detail: "Too many connections are open." }),
   client: problem("overloaded", { detail: "Too many connections of this address are open." }),
 };
+
+const TOO_MANY_HEADERS = problem("header-too-large", { detail: `At most ${MAX_HEADERS} headers are accepted.` });
 
 const PLAIN_REQUEST = problem("bad-request", {
   detail: "This address is served by TLS only: its URLs begin with https://.",
@@ -96,11 +101,11 @@ export class HttpServer {
     // A missing Host is refused by the dispatcher, in words.
     this.#server = new PatientServer(
       { ...limits, requireHostHeader: false, insecureHTTPParser: false },
-      (req, connection) => dispatcher.handleDirect(req, connection),
+      (req, connection) => !hasTooManyHeaders(req) && dispatcher.handleDirect(req, connection),
       (socket) => this.#endAfterLast(socket),
     );
-    // Past this count Node would silently drop headers; their size is bounded above.
-    this.#server.maxHeadersCount = 0;
+    // Node silently drops headers past this count; one more than there may be shows that there are too many.
+    this.#server.maxHeadersCount = MAX_HEADERS + 1;
     this.#listenForRequests();
     this.#listenForFaults();
     const refuse = (socket: Socket, crowd: Crowd): void => this.#clientErrors.close(socket, TOO_MANY[crowd]);
@@ -128,8 +133,11 @@ export class HttpServer {
   }
 
   #handle(req: DirectRequest, res: ServerResponse, arrival: Arrival): void {
-    if (req.socket.writable) this.#dispatcher.handle(req, res, arrival);
-    else this.#drop(req);
+    if (!req.socket.writable) return this.#drop(req);
+    if (!hasTooManyHeaders(req)) return this.#dispatcher.handle(req, res, arrival);
+    // What says how the request ends, or what follows it, may be among those that are dropped.
+    res.shouldKeepAlive = false;
+    this.#dispatcher.handle(req, res, { ...arrival, refusal: TOO_MANY_HEADERS });
   }
 
   /**
@@ -220,4 +228,8 @@ export class HttpServer {
     this.#sessions.destroy();
     this.#gate.destroyTurnedAway();
   }
+}
+
+function hasTooManyHeaders({ rawHeaders }: IncomingMessage): boolean {
+  return rawHeaders.length > 2 * MAX_HEADERS;
 }

@@ -224,8 +224,8 @@ export class TrimmedStreamError extends Error {
 }
 
 /**
- * Thrown where a read can't be done now, because too many files are open or the stream is trimmed too fast. A retry
- * succeeds a little later.
+ * Thrown where a read can't be done now, because too many files are open, too many reads wait, or the stream is trimmed
+ * too fast. A retry succeeds a little later.
  */
 export class StorageBusyError extends Error {
   override readonly name = "StorageBusyError";
@@ -236,6 +236,8 @@ export interface StreamEvents {
   created: [stream: StoredStream];
   closed: [stream: StoredStream];
   deleted: [name: string];
+  /** Of some streams it may not have been told what became of them: whoever follows has to list again. */
+  missed: [];
 }
 
 /** Names that patterns match. */

@@ -193,5 +193,5 @@ class LentMemory {
 
 /** A read that fails at once fails like one that fails later. */
 async function readOf(stream: Stream, from: ReadFrom, maxBytes: number, allocate?: Allocate): Promise<Chunk> {
-  return stream.read(from, maxBytes, allocate);
+  return stream.read(from, maxBytes, { allocate });
 }

@@ -26,9 +26,20 @@ export interface FrontEnds {
   stop(): Promise<void>;
 }
 
-/** Begins `count` front ends; what goes wrong on their ways to the log is drawn from `random`. */
-export function frontEnds(count: number, random: Random, faults?: LogFaults): FrontEnds {
+/** What front ends go by. */
+interface Times {
+  readonly clock: VirtualClock;
+  readonly stopwatchMs: () => number;
+}
+
+function virtualTimes(): Times {
   const clock = new VirtualClock();
+  return { clock, stopwatchMs: () => clock.nowMs() };
+}
+
+/** Begins `count` front ends; what goes wrong on their ways to the log is drawn from `random`. */
+export function frontEnds(count: number, random: Random, faults?: LogFaults, times = virtualTimes()): FrontEnds {
+  const { clock } = times;
   const cluster = new MemoryCluster();
   const begun: FrontEnd[] = [];
   const begin = (itsFaults = faults): FrontEnd => {
@@ -36,7 +47,8 @@ export function frontEnds(count: number, random: Random, faults?: LogFaults): Fr
     const { log: notices, lines } = keptLog();
     const log = new MemoryLog(cluster, clock, next, itsFaults);
     const subjects = new Subjects("test", 2);
-    const storage = new ClusterStorage({ log, subjects, clock, notices, cacheBytes: 4096, timeoutMs: 30_000, random: next });
+    const fixed = { subjects, notices, cacheBytes: 4096, timeoutMs: 30_000 };
+    const storage = new ClusterStorage({ log, ...fixed, ...times, random: next });
     const registry = new Registry({ storage, clock, log: notices, ttlMode: "sliding", maxLoadedStreams: 100, maxLoadedProducers: 1000 });
     const frontEnd = { registry, storage, log: lines, way: log };
     begun.push(frontEnd);

@@ -90,6 +90,8 @@ export class MemoryLog implements ReplicatedLog {
   readonly #faults: LogFaults;
   readonly #ends: (() => void)[] = [];
   #isClosed = false;
+  #isCut = false;
+  #onGap: () => void = () => undefined;
 
   constructor(cluster: MemoryCluster, clock: Clock, random: () => number, faults = NO_FAULTS) {
     this.#cluster = cluster;
@@ -223,10 +225,21 @@ export class MemoryLog implements ReplicatedLog {
     for (const listener of this.#cluster.listeners) void this.#pause().then(() => listener(text));
   }
 
-  listen(onAnnounced: (text: string) => void): void {
-    const listener = (text: string): void => void (this.#isClosed || onAnnounced(text));
+  listen(onAnnounced: (text: string) => void, onGap: () => void): void {
+    this.#onGap = onGap;
+    const listener = (text: string): void => void (this.#isClosed || this.#isCut || onAnnounced(text));
     this.#cluster.listeners.add(listener);
     this.#ends.push(() => this.#cluster.listeners.delete(listener));
+  }
+
+  /** Hears nothing that is announced until it is healed. */
+  cut(): void {
+    this.#isCut = true;
+  }
+
+  heal(): void {
+    this.#isCut = false;
+    this.#onGap();
   }
 
   health(): LogHealth {

@@ -149,13 +149,32 @@ describe("a connection of the HTTP server", () => {
     assert.deepEqual(handled, ["/first"]);
   });
 
-  test("may send thousands of headers while they are small", async (context) => {
+  test("may send 256 headers, and each of them counts", async (context) => {
     const server = await startServer(context);
     const connection = await server.connect();
     // The one that counts comes last.
-    connection.write(`PUT /v1/stream/a HTTP/1.1\r\nHost: a\r\n${"a:b\r\n".repeat(3000)}Stream-TTL: x\r\n\r\n`);
+    connection.write(`PUT /v1/stream/a HTTP/1.1\r\nHost: a\r\n${"a:b\r\n".repeat(254)}Stream-TTL: x\r\n\r\n`);
     assert.equal((await connection.answer()).status, 400);
   });
+
+  for (const [what, more, behind] of [
+    ["one more", 0, "\r\n"],
+    ["thousands, of which one promises a body", 2300, "Content-Length: 5\r\n\r\nhello"],
+    ["thousands, of which one promises a body in chunks", 2300, "Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n"],
+    ["thousands, of which one asks for another protocol", 2300, "Connection: Upgrade\r\nUpgrade: other\r\n\r\n"],
+  ] as const)
+    for (const path of ALL_PATHS)
+      test(`is over when it sends ${what}, on the ${path} path`, async (context) => {
+        takePath(context, path);
+        const server = await startServer(context);
+        const connection = await server.connect();
+        const [pad, inside] = ["a:b\r\n".repeat(256 + more), requestBytes("PUT", "inside")];
+        connection.write(`POST /v1/stream/a HTTP/1.1\r\nHost: a\r\n${pad}${behind}${inside}`);
+        const { status, text, headers } = await connection.answer();
+        assert.deepEqual([status, JSON.parse(text).code, headers["connection"]], [431, "header-too-large", "close"]);
+        assert.equal(await connection.rest(), "");
+        assert.equal((await server.send("HEAD", "inside")).status, 404);
+      });
 });
 
 describe("a server that stops", () => {

@@ -98,7 +98,7 @@ describe("requests pipelined on one connection", () => {
     const server = await startServer(context, { longPollTimeoutMs: TIMEOUT_MS });
     await server.send("PUT", "a");
     // Each header takes many times its text.
-    const tiny = requestBytes("GET", "a", { headers: Object.fromEntries(Array.from({ length: 500 }, (_, at) => [`a${at}`, ""])) });
+    const tiny = requestBytes("GET", "a", { headers: Object.fromEntries(Array.from({ length: 250 }, (_, at) => [`a${at}`, ""])) });
     for (let round = 1; round <= 2; round += 1) {
       const connection = await server.connect();
       connection.write(WAIT);
@@ -110,7 +110,7 @@ describe("requests pipelined on one connection", () => {
       for (let at = 0; at < 11; at += 1) statuses.push((await connection.answer()).status);
       const taken = statuses.filter((status) => status === 200).length;
       assert.deepEqual(statuses, [204, ...Array<number>(taken).fill(200), ...Array<number>(10 - taken).fill(503)]);
-      assert.ok(taken > 0 && taken < 5, `${taken}`);
+      assert.ok(taken > 0 && taken < 10, `${taken}`);
       await connection.close();
     }
   });

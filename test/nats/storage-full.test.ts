@@ -134,3 +134,28 @@ describe("a shard that has reached its limit", { timeout: 120_000 }, () => {
     assert.equal((await front.expect(200, "GET", "old")).text, "new");
   });
 });
+
+/** Anybody is in an account whose JetStream streams may have so many bytes together. */
+const SMALL_ACCOUNT = `
+accounts { SMALL: { jetstream: { max_mem: 1000000, max_file: 500000 }, users: [{ user: any, password: "for a test" }] } }
+no_auth_user: any
+`;
+
+describe("an account that has reached its limit", { timeout: 120_000 }, () => {
+  test("has appends and creations refused with 507, and takes deletions, which make room", async (t) => {
+    const cluster = await NatsCluster.start({ size: 1, more: SMALL_ACCOUNT });
+    t.after(() => cluster.stop());
+    const [front] = await startFrontEnds(t, cluster, 1, { query: "?replicas=1&shards=1" });
+    assert.ok(front !== undefined);
+    let count = 0;
+    let status = 201;
+    for (; status === 201; count += 1) ({ status } = await front.send("PUT", `s${count}`, { headers: TEXT, body: BODY }));
+    assert.equal(status, 507);
+    assert.ok(count > 30, `only ${count} were made`);
+    const refused = await front.expect(507, "POST", "s0", { headers: TEXT, body: BODY });
+    assert.match(refused.text, /storage-full/);
+    for (let index = 1; index < 4; index += 1) await front.expect(204, "DELETE", `s${index}`);
+    await front.expect(204, "POST", "s0", { headers: TEXT, body: "more" });
+    assert.equal((await front.expect(200, "GET", "s0")).text, `${BODY}more`);
+  });
+});

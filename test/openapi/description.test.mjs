@@ -25,7 +25,7 @@ function refusal(code, status, more = {}) {
 }
 
 function follow(control) {
-  const headers = [...ON_ALL, "Content-Type", "text/event-stream", "Cache-Control", "no-cache", "X-Accel-Buffering", "no"];
+  const headers = [...ON_ALL, "Content-Type", "text/event-stream", "Cache-Control", "no-cache, no-transform", "X-Accel-Buffering", "no"];
   return append({
     method: "GET",
     status: 200,
@@ -62,7 +62,7 @@ describe("an answer as it is described has no fault", () => {
       method: "GET",
       target: "/v1/stream/__ds/streams?live=sse",
       status: 200,
-      headers: [...ON_ALL, "Content-Type", "text/event-stream", "Cache-Control", "no-cache", "X-Accel-Buffering", "no"],
+      headers: [...ON_ALL, "Content-Type", "text/event-stream", "Cache-Control", "no-cache, no-transform", "X-Accel-Buffering", "no"],
       body: null,
     }),
     "the page's address without its slash": append({
@@ -126,7 +126,14 @@ test("every error of docs/errors.md is described, with its status, and no other"
 });
 
 test("an operation with a path of its own is not taken for a stream's", () => {
-  const names = ["/v1/stream/__ds/streams", "/v1/stream/__ds/ui/facts", "/v1/stream/__ds/ui/", "/v1/stream/__ds/ui/a.js", "/v1/stream/", "/v1/stream/a"];
+  const names = [
+    "/v1/stream/__ds/streams",
+    "/v1/stream/__ds/ui/facts",
+    "/v1/stream/__ds/ui/",
+    "/v1/stream/__ds/ui/a.js",
+    "/v1/stream/",
+    "/v1/stream/a",
+  ];
   assert.deepEqual(
     names.map((path) => description.operationOf("GET", path).operationId),
     ["listStreams", "getPageFacts", "getPage", "getPage", description.document.paths["/"].get.operationId, "read"],

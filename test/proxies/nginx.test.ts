@@ -119,17 +119,28 @@ describe("behind nginx as docs/nginx.conf has it", { skip: lacksNginx, timeout: 
     for (const text of [...texts, nginx.process.stderrText()]) assert.ok(!text.includes("v1.secret"), text);
   });
 
-  test("each origin of pages has answers of its own", async (context) => {
-    const origin = await Origin.start(context, { corsOrigin: "https://a.example,https://b.example" });
-    const { url } = await Nginx.start(context, origin.port);
-    await ask(`${url}s`, "PUT", { headers: TEXT, body: "one" });
-    for (let round = 0; round < 2; round += 1) {
-      for (const page of ["https://a.example", "https://b.example"]) {
-        const { headers } = await ask(`${url}s?offset=-1`, "GET", { headers: { Origin: page } });
-        assert.equal(headers["access-control-allow-origin"], page);
+  for (const compress of [false, true])
+    test(`each origin of pages has answers of its own${compress ? ", compressed ones too" : ""}`, async (context) => {
+      const origin = await Origin.start(context, { corsOrigin: "https://a.example,https://b.example", compress });
+      const { url } = await Nginx.start(context, origin.port);
+      await ask(`${url}s`, "PUT", { headers: TEXT, body: "one" });
+      for (let round = 0; round < 2; round += 1) {
+        for (const page of ["https://a.example", "https://b.example"]) {
+          const { headers } = await ask(`${url}s?offset=-1`, "GET", { headers: { Origin: page } });
+          assert.equal(headers["access-control-allow-origin"], page);
+        }
       }
-    }
-  });
+    });
+});
+
+test("behind nginx that authenticates, with the line of docs/proxies.md for it, answers are private", { skip: lacksNginx }, async (t) => {
+  const line = /^proxy_set_header Authorization .*$/m.exec(new Page("docs/proxies.md").text)?.[0];
+  assert.ok(line !== undefined);
+  const origin = await Origin.start(t);
+  const { url } = await Nginx.start(t, origin.port, plainBlock(line));
+  await ask(`${url}s`, "PUT", { headers: TEXT, body: "one" });
+  for (const target of ["s?offset=-1", "s", "s?offset=-1&live=long-poll"])
+    assert.match(String((await ask(`${url}${target}`, "GET")).headers["cache-control"]), /^private,/);
 });
 
 test(

@@ -29,12 +29,10 @@ export const TESTED_ELSEWHERE: Readonly<Record<string, string>> = {
   "src/storage/file/segments/index-writer.ts": "test/storage/file/segments/segment-writer-persist.test.ts has it write beside the segments",
   "src/storage/file/segments/stream-files.ts": "test/helpers/file-rooms.ts makes them for every test of a room",
   "src/storage/file/engine-figures.ts": "test/storage/file/file-storage-figures.test.ts has those of a real engine",
-  "src/storage/nats/cluster-list.ts": "test/storage/nats/cluster-storage.test.ts lists streams of two servers",
   "src/server/server-options.ts": "test/server.test.ts has options that are taken and refused",
   "src/storage/nats/open-cluster.ts": "test/nats/serve.test.ts opens it on real servers",
   "src/storage/nats/jetstream/bucket.ts": "test/nats/bucket.test.ts makes and compares buckets on real servers",
   "src/storage/nats/jetstream/connection.ts": "test/nats/bucket.test.ts connects to real servers, new and old",
-  "src/storage/nats/jetstream/jetstream-log.ts": "test/nats/jetstream-log.test.ts asks real servers",
   "src/storage/nats/sweep-lease.ts": "test/storage/nats/cluster-storage.test.ts has two servers that want to sweep",
   "src/storage/nats/watches.ts": "test/storage/nats/cluster-storage-histories.test.ts has readers whose news are lost",
   "src/storage/nats/log/replicated-log.ts": "the interface: test/helpers/memory-log.ts keeps it in memory",
@@ -44,8 +42,6 @@ export const TESTED_ELSEWHERE: Readonly<Record<string, string>> = {
   "src/storage/nats/reading/state-reader.ts": "test/storage/nats/cluster-storage.test.ts loads what another server has made",
   "src/storage/nats/writing/batch.ts": "test/storage/nats/cluster-storage.test.ts has thousands of producers and long batches",
   "src/storage/nats/writing/fork-edges.ts": "test/storage/nats/cluster-storage.test.ts makes and deletes forks",
-  "src/storage/nats/writing/publishing.ts":
-    "test/storage/nats/cluster-storage-histories.test.ts has conflicts, and publishes without an answer",
   "src/stream/creations.ts": "test/stream/registry.test.ts creates by the registry, and registry-shared.test.ts where others do too",
   "src/storage/storage.ts": "the interface: test/contract/ is its test, for every engine",
 };

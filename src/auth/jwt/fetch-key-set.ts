@@ -32,14 +32,20 @@ export function fetchKeySet({ url, ca }: KeySetPlace, clock: Clock, signal: Abor
     const timer = clock.after(FETCH_TIMEOUT_MS, () =>
       asked.destroy(new Error(`no answer within ${FETCH_TIMEOUT_MS} ms`)),
     );
+    let isAnswered = false;
     asked.on("response", (response) => {
+      isAnswered = true;
       readAnswer(response).then(resolve, (error: unknown) => {
         reject(error);
         asked.destroy();
       });
     });
     asked.on("error", reject);
-    asked.on("close", () => timer.cancel());
+    asked.on("close", () => {
+      timer.cancel();
+      // Node ends what it can't use, as a change of the protocol, without an error.
+      if (!isAnswered) reject(new Error("the connection ended without an answer"));
+    });
     asked.end();
   });
 }

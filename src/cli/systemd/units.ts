@@ -60,6 +60,8 @@ export function serviceUnit(asked: UnitsPlan): string {
     "After=%p.socket",
     ...(directory.kind === "path" ? [`RequiresMountsFor=${quoteItem(directory.path)}`] : []),
     ...(directory.kind === "none" ? ["Wants=network-online.target", "After=network-online.target"] : []),
+    "# However often a start was refused, the next one is tried",
+    "StartLimitIntervalSec=0",
     "",
     "[Service]",
     "Type=notify",
@@ -73,7 +75,10 @@ export function serviceUnit(asked: UnitsPlan): string {
     "# The program that tells systemd how the server is ends with it, not before",
     "KillMode=mixed",
     "Restart=on-failure",
-    ...(directory.kind === "none" ? ["# A start without a NATS server that answers ends at once", "RestartSec=5"] : []),
+    directory.kind === "none"
+      ? "# A start without a NATS server that answers ends at once"
+      : "# A start while something else has the directory, like a backup, ends at once",
+    "RestartSec=5",
     "# Wrong options stay wrong",
     `RestartPreventExitStatus=${EXIT.usage}`,
     "# A start after a crash reads the journal, and says when it is ready",

@@ -1,4 +1,4 @@
-// Makes the absolute URL of a stream, for `Location`.
+// Makes the absolute URLs that answers have.
 
 import type { Exchange } from "../exchange/exchange.js";
 
@@ -11,18 +11,19 @@ const MAX_HOST_LENGTH = 255;
  * was sent.
  */
 export function locationOf(exchange: Exchange): string {
-  return originOf(exchange) + exchange.target.path;
+  return baseOf(exchange) + exchange.target.path;
 }
 
 /**
- * Scheme and host of a request: what a proxy says the client asked for, when that makes sense, else the `Host` header,
- * else where the connection ends.
+ * What stands in front of the server's paths: scheme and host of a request, and where a host has mounted the handler.
+ * They are what a proxy says the client asked for, when that makes sense, else the `Host` header, else where the
+ * connection ends.
  */
-export function originOf({ req, headers }: Pick<Exchange, "req" | "headers">): string {
+export function baseOf({ req, headers, mount }: Pick<Exchange, "req" | "headers" | "mount">): string {
   const scheme = schemeOf(headers.forwardedProto) ?? ("encrypted" in req.socket ? "https" : "http");
   const host =
     hostOf(headers.forwardedHost) ?? hostOf(headers.host) ?? socketHost(req.socket.localAddress, req.socket.localPort);
-  return `${scheme}://${host}`;
+  return `${scheme}://${host}${mount}`;
 }
 
 /** The first scheme of a list that proxies add to; `null` when it is not http or https. */

@@ -1,5 +1,6 @@
 // Writes the head of every answer, and sends what follows it.
 
+import { ServerResponse } from "node:http";
 import type { Clock } from "../../ops/clock.js";
 import type { Log } from "../../ops/log.js";
 import { KIND } from "../../metrics/request-figures.js";
@@ -64,7 +65,8 @@ export class Responder {
    * HEAD). Does nothing when nobody is left to answer.
    */
   send(exchange: Exchange, status: number, headers: readonly string[], body: Buffer | null): void {
-    if (body !== null && !this.#unread.admits(body, exchange)) {
+    // Nobody's answer gives way to one for a client that has gone.
+    if (body !== null && !exchange.isGone && !this.#unread.admits(body, exchange)) {
       return this.refuse(
         exchange,
         problem("overloaded", { detail: "Too many bytes of answers wait for their readers." }),
@@ -156,7 +158,9 @@ export class Responder {
 
   /** As one text: a small body is worth the copies. */
   #answerDirectly(direct: DirectConnection, { exchange, status, headers, body }: Answer): void {
-    let text = this.#commonOf(exchange).openingOf(status) + linesOf(headers);
+    const common = this.#commonOf(exchange);
+    const own = common.joinVary(headers);
+    let text = (own === headers ? common : common.unvaried).openingOf(status) + linesOf(own);
     if (body !== null) text += `Content-Length: ${body.length}\r\n`;
     const { idStart, idNumber } = exchange;
     const nowMs = this.#clock.nowMs();
@@ -184,20 +188,26 @@ export class Responder {
     this.#ends(exchange, headers, body);
     if (exchange.isGone) return;
     this.#begin(exchange, status, headers, body, true);
+    // Its client may take its time with the rest of the body.
+    exchange.forgetSentHeaders();
     const { res } = exchange;
     if (res instanceof StreamAnswer) return res.endEarly(body);
     res.write(body);
     linger(exchange, this.#clock);
   }
 
-  #begin(exchange: Exchange, status: number, own: readonly string[], body: Buffer | null, isLast: boolean): void {
-    const { list } = this.#commonOf(exchange);
+  #begin(exchange: Exchange, status: number, given: readonly string[], body: Buffer | null, isLast: boolean): void {
+    const common = this.#commonOf(exchange);
+    const own = common.joinVary(given);
+    const { list } = own === given ? common : common.unvaried;
     exchange.decide();
     const { res } = exchange;
     if (isLast || exchange.isLast || this.#inFlight.leaving) res.shouldKeepAlive = false;
     const { requestId } = exchange;
     const id = requestId === null ? [] : ["X-Request-Id", requestId];
-    res.writeHead(status, [...list, ...own, ...id, ...lengthHeader(body?.length ?? null)]);
+    const headers = [...list, ...own, ...id, ...lengthHeader(body?.length ?? null)];
+    if (!exchange.isOwn && res instanceof ServerResponse) writeHostHead(res, status, headers);
+    else res.writeHead(status, headers);
   }
 
   #commonOf({ commonHeaders, headers }: Exchange): CommonHeaders {
@@ -233,6 +243,27 @@ export class Responder {
     const own = linesOf([...problemHeaders(refusal), "Content-Length", String(body.length), "Connection", "close"]);
     return `${statusLine(status)}${this.#cors.forAnyone.text}${own}\r\n${body.toString()}`;
   }
+}
+
+/**
+ * Writes a head in somebody else's server, in place of the headers that this has set. One by one: common middleware
+ * (`on-headers` before 1.1.0) takes a list that is passed to `writeHead` for one of pairs.
+ */
+function writeHostHead(res: ServerResponse, status: number, headers: readonly string[]): void {
+  try {
+    for (let at = 0; at + 1 < headers.length; at += 2) setHostHeader(res, headers[at] ?? "", headers[at + 1] ?? "");
+    res.writeHead(status);
+  } catch (fault) {
+    // The answer that takes its place has others.
+    if (!res.headersSent) for (let at = 0; at < headers.length; at += 2) res.removeHeader(headers[at] ?? "");
+    throw fault;
+  }
+}
+
+/** There may be several `Vary`; what the answer depends on for the server around, it still depends on. */
+function setHostHeader(res: ServerResponse, name: string, value: string): void {
+  if (name === "Vary") res.appendHeader(name, value);
+  else res.setHeader(name, value);
 }
 
 /** The value of the header `name`, which is written as the handlers do; `null` without it. */

@@ -166,6 +166,7 @@ class Upload extends HeldBody implements BodySink {
   async judge(): Promise<void> {
     if (this.#isOver) return;
     this.#isLate = true;
+    this.#exchange.forgetSentHeaders();
     const hasData = this.#hasData;
     this.#isJudged = hasData;
     try {

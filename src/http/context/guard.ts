@@ -28,7 +28,8 @@ function expectedProblem(fault: unknown): Problem | null {
   if (fault instanceof StorageBusyError)
     return problem("overloaded", {
       detail:
-        "Too many files are open, no NATS server answers, or the stream's beginning is dropped as fast as it is read.",
+        "Too many files are open, too many reads wait, no NATS server answers, or " +
+        "the stream's beginning is dropped as fast as it is read.",
     });
   if (fault instanceof TrimmedStreamError)
     return problem("offset-gone", { earliestOffset: offsetIn(fault.stream, fault.stream.earliest) });
@@ -49,6 +50,8 @@ export function isExpected(fault: unknown): boolean {
 /** Logs what a handler threw and answers 500; an answer that has begun is cut off. */
 export function fail(context: Context, exchange: Exchange, fault: unknown): void {
   const expected = expectedProblem(fault);
+  // What it waited for may have been given up because it left.
+  if (expected !== null && exchange.isGone) return context.inFlight.end(exchange);
   if (expected !== null && !exchange.isAnswered) return context.responder.refuse(exchange, expected);
   if (expected === null) logFault(context.log, exchange, fault);
   if (!exchange.isAnswered) return context.responder.refuse(exchange, problem("internal-error"));

@@ -9,6 +9,9 @@ export const KEEP_ALIVE_SECONDS = 75;
 export class CommonHeaders {
   readonly list: readonly string[];
   readonly text: string;
+  /** The same without the `Vary`; itself where there is none. */
+  readonly unvaried: CommonHeaders;
+  readonly #vary: string | null;
   /** The first lines of answers that have these headers, by status. */
   readonly #openings: string[] = [];
 
@@ -16,6 +19,21 @@ export class CommonHeaders {
   constructor(list: readonly string[]) {
     this.list = list;
     this.text = linesOf(list);
+    const at = list.indexOf("Vary");
+    this.#vary = at < 0 ? null : (list[at + 1] ?? null);
+    this.unvaried = at < 0 ? this : new CommonHeaders(list.toSpliced(at, 2));
+  }
+
+  /**
+   * The headers `own` of one answer, with all that it depends on in their `Vary`, so that {@link unvaried} go with it:
+   * of several `Vary` nginx before 1.23 takes the last alone. `own` itself where only one of the two has any.
+   */
+  joinVary(own: readonly string[]): readonly string[] {
+    if (this.#vary === null) return own;
+    const at = own.indexOf("Vary");
+    if (at < 0) return own;
+    const value = own[at + 1] ?? "";
+    return own.with(at + 1, value === "*" ? value : `${this.#vary}, ${value}`);
   }
 
   /** The first line of an answer and these headers. */

@@ -46,6 +46,8 @@ export class Exchange implements LoneExchange, RightHolder {
   idStart: string | null = null;
   /** Those digits, as a number; negative where the name is one that it came with, and has no others. */
   idNumber = -1;
+  /** What an embedding server has taken off in front of its path. */
+  mount = "";
   /** The stream that it is for; `null` where it is for none, or that is not known yet. */
   name: string | null = null;
   /** Who sent it, where there is an auth file and that knows. */

@@ -8,7 +8,7 @@ import type { Context } from "../context/context.js";
 import type { Exchange } from "../exchange/exchange.js";
 import { PAGE_PATH } from "../../net/page-address.js";
 import type { Page } from "./page.js";
-import { originOf } from "../answer/location.js";
+import { baseOf } from "../answer/location.js";
 import { problem } from "../encoding/problems.js";
 
 const PROTOCOL_URL = "https://github.com/durable-streams/durable-streams/blob/main/PROTOCOL.md";
@@ -47,15 +47,15 @@ export class FrontPage {
 type Facts = ReturnType<typeof factsOf>;
 
 function factsOf(exchange: Exchange, version: string, { prefix, readOnly, auth }: Settings, hasPage: boolean) {
-  const origin = originOf(exchange);
-  const streams = `${origin}${prefix}`;
+  const base = baseOf(exchange);
+  const streams = `${base}${prefix}`;
   return {
     server: "streamdir",
     version,
     streams,
     documentation: "https://www.npmjs.com/package/streamdir" + (version === "unknown" ? "" : `/v/${version}`),
     protocol: PROTOCOL_URL,
-    health: `${origin}/health`,
+    health: `${base}/health`,
     page: hasPage ? `${streams}${PAGE_PATH}` : null,
     try: firstRequest(streams, { readOnly, needsToken: auth !== "" }),
   };

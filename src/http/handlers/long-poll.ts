@@ -19,7 +19,7 @@ export function longPoll(
 ): MaybePromise<void> {
   const { settings, clock } = context;
   return withReadPlace(context, exchange, name, query.offset, (stream, from) =>
-    whenThere(stream, stream.read(from, settings.chunkBytes), (chunk) => {
+    whenThere(stream, stream.read(from, settings.chunkBytes, { client: exchange }), (chunk) => {
       const wait = { exchange, position: chunk.to, cursor: query.cursor, isMoving: !isFixed(query.offset) };
       if (chunk.from === chunk.to) rooms.enter(stream, wait);
       else answerNews(context, wait, serve(stream, chunk, clock.nowMs()));

@@ -23,7 +23,7 @@ export function answerFacts({ access, responder, settings }: Context, exchange: 
     const { readOnly, prefix, maxAppendBytes } = settings;
     const facts = {
       version: VERSION,
-      prefix,
+      prefix: exchange.mount + prefix,
       metrics: exchange.isOwn ? wayToMetrics(settings) : null,
       maxAppendBytes,
       readOnly,

@@ -16,8 +16,9 @@ export function read(context: Context, exchange: Exchange, name: string, offset:
   const asked = offset ?? START;
   const { settings, clock, readBuffers } = context;
   const named = offset === null ? "stream" : isFixed(asked) ? "place" : "moving";
+  const options = { allocate: readBuffers.allocatorFor(exchange), client: exchange };
   return withReadPlace(context, exchange, name, asked, (stream, from) =>
-    chain(stream.read(from, settings.chunkBytes, readBuffers.allocatorFor(exchange)), (chunk) =>
+    chain(stream.read(from, settings.chunkBytes, options), (chunk) =>
       chain(codedFor(context, exchange, serve(stream, chunk, clock.nowMs()), named), (served) => {
         answerChunk(context, exchange, served, named);
         readBuffers.takeBackAfter(exchange, chunk.bytes);

@@ -11,6 +11,7 @@ import type { SseFeeds } from "../reading/sse-feed.js";
 
 /** Read before an answer begins, to find out whether there is something to send. */
 const PROBE_BYTES = 4096;
+const PROBE_BOUNDS = { longestBytes: PROBE_BYTES, leastBytes: 0 };
 
 /** `GET` with `live=sse`: everything from an offset on, as events, until the connection ends (docs/api.md, Follow). */
 export function sse(
@@ -22,7 +23,7 @@ export function sse(
 ): MaybePromise<void> {
   return withReadPlace(context, exchange, name, offset, (stream, from) =>
     // An answer that has begun can't be refused any more, and the client would reconnect again and again.
-    whenThere(stream, stream.read(from, PROBE_BYTES, undefined, { longestBytes: PROBE_BYTES, leastBytes: 0 }), () => {
+    whenThere(stream, stream.read(from, PROBE_BYTES, { bounds: PROBE_BOUNDS, client: exchange }), () => {
       const deleted = refusalOfDeleted(stream);
       if (deleted !== null) return context.responder.refuse(exchange, deleted);
       feeds.open(stream, { exchange, from, cursor });

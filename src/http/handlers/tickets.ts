@@ -7,7 +7,7 @@ import { chain } from "../../stream/loaded/chain.js";
 import type { MaybePromise } from "../../stream/loaded/stream.js";
 import type { Body } from "../../stream/rules/command.js";
 import { CREDENTIAL_GONE, lackOf } from "../access/access.js";
-import { originOf } from "../answer/location.js";
+import { baseOf } from "../answer/location.js";
 import { BodyUse, receiveBody } from "../context/body.js";
 import type { Context } from "../context/context.js";
 import { isProblem, problem, type Problem } from "../encoding/problems.js";
@@ -84,7 +84,7 @@ class TicketUse extends BodyUse {
     return {
       stream: name,
       ticket: issued.ticket,
-      url: `${originOf(this.exchange)}${path}?ticket=${issued.ticket}`,
+      url: `${baseOf(this.exchange)}${path}?ticket=${issued.ticket}`,
       expiresAt: formatTimestamp(issued.expiresAtMs),
     };
   }

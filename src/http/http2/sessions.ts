@@ -99,8 +99,13 @@ export class Sessions {
     const req = new StreamRequest(stream, line, headers, rawHeaders);
     const open = new OpenStream(req, res, clock.nowMs());
     session.add(open);
+    // Node waits for what was written before a reset without an error, which is never sent then.
+    stream.on("aborted", () => {
+      if (stream.rstCode === NO_ERROR) stream.destroy();
+    });
     stream.on("close", () => {
-      session.remove(open, stream.rstCode !== NO_ERROR, clock.nowMs());
+      // A client may reset with any code; the server ends without an error only what is answered.
+      session.remove(open, stream.rstCode !== NO_ERROR || stream.aborted, clock.nowMs());
       req.closed();
       line.letGo();
     });

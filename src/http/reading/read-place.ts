@@ -20,7 +20,7 @@ export function withReadPlace(
 ): MaybePromise<void> {
   return chain(context.registry.find(name), (found) => {
     if (!(found instanceof Stream)) return context.responder.refuse(exchange, found);
-    const place = chain(found.touch(), () => found.locate(offset));
+    const place = chain(found.touch(), () => found.locate(offset, exchange));
     const begin = (from: ReadFrom | Refused): MaybePromise<void> => {
       if (typeof from === "object") return context.responder.refuse(exchange, from);
       // While its use was noted.

@@ -197,7 +197,8 @@ export class SseReader {
     const longestBytes = hasWholeAppends(this.#stream) ? Infinity : chunkBytes;
     let leastBytes = 0;
     while (this.#state === "reading") {
-      const chunk = await this.#stream.read(this.#next, eventBytes, undefined, { longestBytes, leastBytes });
+      const bounds = { longestBytes, leastBytes };
+      const chunk = await this.#stream.read(this.#next, eventBytes, { bounds, client: this.#exchange });
       if (this.#state !== "reading") return;
       // An append that ends within a character alone is no event: more has to come with it, unless what follows can't
       // be read, and the next read meets the reason.

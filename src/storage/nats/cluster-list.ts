@@ -20,7 +20,7 @@ const MAX_AGE_MS = 10 * 60_000;
 
 /** What becomes of streams, as front ends tell each other. */
 interface Announcement {
-  readonly kind: keyof StreamEvents;
+  readonly kind: Exclude<keyof StreamEvents, "missed">;
   readonly name: string;
   /** The last message of the stream then; a server of a version before does not tell it. */
   readonly sequence?: number;
@@ -115,7 +115,10 @@ export class ClusterList implements StreamList {
     const { kind, name } = announced;
     if (kind === "deleted") this.events.emit("deleted", name);
     else if (this.events.listenerCount(kind) > 0) {
-      const stream = await this.#look(name);
+      const stream = await this.#look(name).catch((fault: unknown) => {
+        this.events.emit("missed");
+        throw fault;
+      });
       if (stream !== null) this.events.emit(kind, stream);
     }
   }
@@ -133,9 +136,10 @@ export class ClusterList implements StreamList {
     return false;
   }
 
-  /** Reads the names again when they are next asked for: something may have been missed. */
-  forget(): void {
+  /** Reads the names again when they are next asked for, and says so: something may have been missed. */
+  miss(): void {
     this.#isKnown = false;
+    this.events.emit("missed");
   }
 }
 

@@ -1,4 +1,4 @@
-import type { Clock } from "../../ops/clock.js";
+import { stopwatchMs, type Clock } from "../../ops/clock.js";
 import type { Log } from "../../ops/log.js";
 import type { StorageFigures, StorageObserver } from "../figures.js";
 import { newStreamId } from "../stream-id.js";
@@ -30,6 +30,7 @@ import { SweepLease } from "./sweep-lease.js";
 import { Watches } from "./watches.js";
 import { ForkEdges, LINGERING_MS } from "./writing/fork-edges.js";
 import { Publisher } from "./writing/publisher.js";
+import { dropNote } from "./writing/read-notes.js";
 import { Reserve } from "./writing/reserve.js";
 import { Trims } from "./writing/trims.js";
 
@@ -47,6 +48,8 @@ export interface ClusterStorageOptions {
   readonly timeoutMs: number;
   /** From 0 to 1; for tests to give. */
   readonly random?: () => number;
+  /** Milliseconds since any moment; for tests to give. */
+  readonly stopwatchMs?: () => number;
 }
 
 /** Payload that may wait for the log. */
@@ -73,16 +76,18 @@ export class ClusterStorage implements Storage {
     this.#options = options;
     const parts = (this.#parts = { log, subjects, clock, cache: new MessageCache(cacheBytes) });
     const states = (this.#states = new StateReader(parts));
+    states.on("gone", (stream) => this.#forget(stream));
+    states.on("lost", (stream, sequence) => this.#lost(stream, sequence));
     const onFault = (fault: unknown): void => this.#failed("a change of a stream can't be told", fault);
     const { observer = null } = options;
     const onLost = (stream: ClusterStream): void => this.#watches.followAWhile(stream);
     const reserve = (this.#reserve = new Reserve(parts));
     const maxQueuedBytes = MAX_QUEUED_BYTES;
-    const publisher = { parts, states, reserve, timeoutMs, random, maxQueuedBytes, onFault, onLost, observer };
-    this.#publisher = new Publisher(publisher);
+    const tries = { stopwatchMs: options.stopwatchMs ?? stopwatchMs, timeoutMs, random };
+    this.#publisher = new Publisher({ parts, states, reserve, ...tries, maxQueuedBytes, onFault, onLost, observer });
     this.#bytes = new StreamBytes(parts, states);
     this.#places = new Places(parts);
-    this.#edges = new ForkEdges(parts, states, { log, clock, timeoutMs, random });
+    this.#edges = new ForkEdges(parts, states, { log, clock, ...tries });
     this.#trims = new Trims(parts, states, this.#publisher, this.#edges, reserve);
     const isIdle = (stream: ClusterStream): boolean => this.#publisher.isIdle(stream);
     const onUnread = (fault: unknown): void => this.#failed("a stream's news can't be read", fault);
@@ -92,7 +97,7 @@ export class ClusterStorage implements Storage {
     log.listen(
       (text) => this.#behind("a list can't be told", this.streamList.heard(text)),
       () => {
-        this.streamList.forget();
+        this.streamList.miss();
         this.#watches.refreshAll();
       },
     );
@@ -112,8 +117,7 @@ export class ClusterStorage implements Storage {
     const known = this.#streams.get(name);
     if (known !== undefined) {
       await this.refresh(known);
-      if (known.standing !== "gone" && this.#streams.get(name) === known) return known;
-      if (this.#streams.get(name) === known) this.#streams.delete(name);
+      if (this.#streams.get(name) === known) return known;
     }
     const loaded = await this.#fromLog(name);
     const since = this.#streams.get(name);
@@ -154,9 +158,7 @@ export class ClusterStorage implements Storage {
     initial: AppendRecord,
     settle: (how: Settlement) => void,
   ): StoredStream | Rejection {
-    const known = this.#streams.get(name);
-    if (known !== undefined && known.standing !== "gone")
-      throw new RangeError(`the name ${JSON.stringify(name)} is not free`);
+    if (this.#streams.has(name)) throw new RangeError(`the name ${JSON.stringify(name)} is not free`);
     const { forkedFrom } = config;
     const parent = forkedFrom === null ? null : this.#knownAs(forkedFrom.name, forkedFrom.id);
     if (forkedFrom !== null && parent === null) return "tail-moved";
@@ -231,7 +233,6 @@ export class ClusterStorage implements Storage {
   #deleted(stream: ClusterStream): void {
     this.streamList.tell("deleted", stream);
     if (stream.standing !== "gone") return;
-    if (this.#streams.get(stream.name) === stream) this.#streams.delete(stream.name);
     this.#behind("the bytes of a deleted stream can't be dropped yet", this.#dropBytes(stream));
   }
 
@@ -304,7 +305,10 @@ export class ClusterStorage implements Storage {
     const { name, id, deletedAtMs } = change;
     if (deletedAtMs === null || this.#parts.clock.nowMs() - deletedAtMs < LINGERING_MS) return;
     const { log, subjects } = this.#parts;
-    if ((await this.#states.countForks({ name, id })) === 0) await log.purge(subjects.ofStream(name), sequence + 1);
+    if ((await this.#states.countForks({ name, id })) > 0) return;
+    // One that came since is found only by the tombstone.
+    await dropNote(this.#parts, change);
+    await log.purge(subjects.ofStream(name), sequence + 1);
   }
 
   /** There is nothing to write: the log has it all. */
@@ -313,10 +317,19 @@ export class ClusterStorage implements Storage {
   release(stored: StoredStream): boolean {
     const stream = ownStream(stored);
     if (stream.observer !== null || !this.#publisher.isIdle(stream)) return false;
+    this.#forget(stream);
+    return true;
+  }
+
+  #forget(stream: ClusterStream): void {
     if (this.#streams.get(stream.name) === stream) this.#streams.delete(stream.name);
     this.#watches.forget(stream);
+    this.#bytes.forget(stream);
     this.#parts.cache.drop(stream);
-    return true;
+  }
+
+  #lost({ name, sequence: known }: ClusterStream, found: number): void {
+    this.#options.notices.error("the log has lost messages of a stream", { stream: name, known, found });
   }
 
   health(): StorageHealth {

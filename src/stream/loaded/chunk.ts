@@ -8,6 +8,7 @@ import {
   type Storage,
   type StoredStream,
 } from "../../storage/storage.js";
+import type { ReadClient } from "../rules/scan-turns.js";
 import { chain } from "./chain.js";
 import type { ReadRoom } from "./read-room.js";
 
@@ -54,28 +55,38 @@ export interface ChunkBounds {
 }
 
 /** Every append is whole. */
-export const UNCUT: ChunkBounds = { longestBytes: Infinity, leastBytes: 0 };
+const UNCUT: ChunkBounds = { longestBytes: Infinity, leastBytes: 0 };
+
+/** How to read, and for whom. */
+export interface ReadOptions {
+  /** Gives memory for most bytes from the disk, which nobody else keeps. */
+  readonly allocate?: Allocate | undefined;
+  /** Every append is whole without them. */
+  readonly bounds?: ChunkBounds;
+  /** Once it has gone, no read that waits for memory is begun for it; without one each is. */
+  readonly client?: ReadClient;
+}
 
 /**
  * Reads about `maxBytes` durable bytes from `from` on, up to the end of an append or of a JSON message. An append of
- * bytes that is cut for its `bounds` ends at `maxBytes`; any other is read whole. `allocate` gives memory for
- * bytes from the disk, which nobody else keeps. Throws what `Storage.read` throws.
+ * bytes that is cut for its `bounds` ends at `maxBytes`; any other is read whole. Throws what `Storage.read` throws,
+ * and StorageBusyError where too many reads wait for memory or the client has gone.
  */
 export function readChunk(
   parts: ReadParts,
   stream: ServedStream,
   from: Position,
   maxBytes: number,
-  { longestBytes, leastBytes }: ChunkBounds,
-  allocate: Allocate | undefined,
+  options: ReadOptions,
 ): MaybePromise<Chunk> {
   const { stored, isJson, tail } = stream;
   if (from >= tail) return chunkOf(stream, from, NO_BYTES);
-  if (isJson) return readMessages(parts, stream, from, maxBytes, allocate);
-  if (tail - from <= maxBytes) return readTo(parts, stream, from, tail, allocate);
+  if (isJson) return readMessages(parts, stream, from, maxBytes, options);
+  if (tail - from <= maxBytes) return readTo(parts, stream, from, tail, options);
+  const { longestBytes, leastBytes } = options.bounds ?? UNCUT;
   return chain(parts.storage.endOfRead(stored, from, maxBytes), (found) => {
     const isFit = (bytes: number): boolean => bytes >= leastBytes && bytes <= Math.max(maxBytes, longestBytes);
-    return readTo(parts, stream, from, found !== null && isFit(found - from) ? found : from + maxBytes, allocate);
+    return readTo(parts, stream, from, found !== null && isFit(found - from) ? found : from + maxBytes, options);
   });
 }
 
@@ -85,10 +96,10 @@ function readTo(
   stream: ServedStream,
   from: Position,
   end: Position,
-  allocate: Allocate | undefined,
+  { allocate, client }: ReadOptions,
 ): MaybePromise<Chunk> {
   const length = end - from;
-  return readRoom.use(stream, length, () => {
+  return readRoom.use(stream, length, client, () => {
     const bytes = storage.read(stream.stored, from, length, allocate);
     const isAll = Buffer.isBuffer(bytes) && bytes.length === length;
     return isAll ? chunkOf(stream, from, bytes) : gather(storage, stream, from, { first: bytes, bytes: length }, true);
@@ -101,17 +112,17 @@ function readMessages(
   stream: ServedStream,
   from: Position,
   maxBytes: number,
-  allocate: Allocate | undefined,
+  { allocate, client }: ReadOptions,
 ): MaybePromise<Chunk> {
   const length = Math.min(maxBytes, stream.tail - from);
-  const found = readRoom.use(stream, length, () => {
+  const found = readRoom.use(stream, length, client, () => {
     const first = storage.read(stream.stored, from, length, allocate);
     const isAll = Buffer.isBuffer(first) && from + first.length === stream.tail;
     return isAll ? chunkOf(stream, from, first) : gather(storage, stream, from, { first, bytes: maxBytes }, false);
   });
   // Its beginning is read again: who waits for more room holds none.
   const readLong = (): MaybePromise<Chunk> =>
-    readRoom.use(stream, LONG_MESSAGE_BYTES, () => {
+    readRoom.use(stream, LONG_MESSAGE_BYTES, client, () => {
       const first = storage.read(stream.stored, from, Math.min(2 * maxBytes, stream.tail - from));
       return gather(storage, stream, from, { first, bytes: 2 * maxBytes }, true);
     });

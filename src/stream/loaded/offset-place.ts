@@ -10,6 +10,7 @@ import {
   type StoredStream,
 } from "../../storage/storage.js";
 import { refuse, type Refused } from "../rules/outcome.js";
+import type { ReadClient } from "../rules/scan-turns.js";
 import { placeOfLast, placeSince } from "./sought-place.js";
 
 /** Where a read begins: at a position, or at the start of the stream, wherever that is when it is read. */
@@ -30,8 +31,13 @@ export interface TokenedStream {
 
 const NEWLINE = 0x0a;
 
-/** Where reading begins that is asked for, or why it can't (docs/api.md, Read). */
-export function placeOf(storage: Storage, stream: TokenedStream, offset: ReadStart): MaybePromise<ReadFrom | Refused> {
+/** Where reading begins that a `client` asks for, or why it can't (docs/api.md, Read). */
+export function placeOf(
+  storage: Storage,
+  stream: TokenedStream,
+  offset: ReadStart,
+  client?: ReadClient,
+): MaybePromise<ReadFrom | Refused> {
   switch (offset.kind) {
     case "start":
       return "start";
@@ -40,7 +46,7 @@ export function placeOf(storage: Storage, stream: TokenedStream, offset: ReadSta
     case "at":
       return positionOf(storage, stream, offset);
     case "last":
-      return placeOfLast(storage, stream, offset.count);
+      return placeOfLast(storage, stream, offset.count, client);
     case "since":
       return placeSince(storage, stream, offset.atMs);
   }

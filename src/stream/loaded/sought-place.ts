@@ -10,7 +10,7 @@ import {
   type StoredStream,
 } from "../../storage/storage.js";
 import { refuse, type Refused } from "../rules/outcome.js";
-import { SCAN_TURNS } from "../rules/scan-turns.js";
+import { whileScanning, type ReadClient, type Scan } from "../rules/scan-turns.js";
 
 /** A stream in which places are sought. */
 export interface SoughtStream {
@@ -26,20 +26,25 @@ const SCAN_STEP_BYTES = 256 * 1024;
 
 const TOO_FAR = refuse("invalid-offset", { detail: "The place is too far into an append: read from an offset." });
 
-/** Where the last `count` messages begin (in a stream of bytes: appends); "start" where there are no more. */
+/**
+ * Where the last `count` messages begin (in a stream of bytes: appends); "start" where there are no more. Throws
+ * StorageBusyError where too many search, and once the `client` has gone.
+ */
 export function placeOfLast(
   storage: Storage,
   stream: SoughtStream,
   count: number,
+  client?: ReadClient,
 ): Promise<Position | "start" | Refused> {
-  return whileRetained(stream, async () => {
-    const scan = new MessageScan(storage, stream.stored);
+  const search = async (scan: Scan): Promise<Position | "start" | Refused> => {
+    const messages = new MessageScan(storage, stream.stored, scan);
     const countIn = (from: Position, to: Position): MaybePromise<number | null> =>
-      stream.isJson ? scan.countBetween(from, to) : 1;
+      stream.isJson ? messages.countBetween(from, to) : 1;
     const found = await storage.placeOfLast(stream.stored, count, countIn);
-    const position = found === null ? null : await scan.after(found);
+    const position = found === null ? null : await messages.after(found);
     return position === null ? TOO_FAR : orStart(stream, position);
-  });
+  };
+  return whileRetained(stream, () => whileScanning(client, search));
 }
 
 /** Where the first append begins that was made at `atMs` or later; the tail where none was. */
@@ -61,25 +66,34 @@ async function whileRetained<T>(stream: SoughtStream, work: () => Promise<T>): P
   }
 }
 
+/** What a step has looked through: `bytes`, with `count` whole messages in the first `length` of them. */
+interface Passed {
+  readonly bytes: number;
+  readonly count: number;
+  readonly length: number;
+}
+
 /** Counts the messages of a JSON stream, each of which is a line, up to a bound. */
 class MessageScan {
   readonly #storage: Storage;
   readonly #stored: StoredStream;
+  readonly #scan: Scan;
   #scannedBytes = 0;
 
-  constructor(storage: Storage, stored: StoredStream) {
+  constructor(storage: Storage, stored: StoredStream, scan: Scan) {
     this.#storage = storage;
     this.#stored = stored;
+    this.#scan = scan;
   }
 
   /** How many messages are between two positions; `null` beyond the bound. */
   async countBetween(from: Position, to: Position): Promise<number | null> {
     let count = 0;
     for (let at = from; at < to;) {
-      const bytes = await this.#read(at, to - at);
-      if (bytes === null) return null;
-      count += messagesLength(bytes, Infinity).count;
-      at += bytes.length;
+      const passed = await this.#step(at, to - at, Infinity);
+      if (passed === null) return null;
+      count += passed.count;
+      at += passed.bytes;
     }
     return count;
   }
@@ -91,11 +105,10 @@ class MessageScan {
       let left = skip;
       let at = position;
       while (left > 0 && at >= stored.earliest && at < stored.state.tail) {
-        const bytes = await this.#read(at, stored.state.tail - at);
-        if (bytes === null) return null;
-        const passed = messagesLength(bytes, left);
+        const passed = await this.#step(at, stored.state.tail - at, left);
+        if (passed === null) return null;
         left -= passed.count;
-        at += left > 0 ? bytes.length : passed.length;
+        at += left > 0 ? passed.bytes : passed.length;
       }
       return Math.max(at, stored.earliest);
     } catch (error) {
@@ -104,11 +117,15 @@ class MessageScan {
     }
   }
 
-  async #read(at: Position, mostBytes: number): Promise<Buffer | null> {
+  /** Passes up to `most` messages in the bytes from a position on; `null` beyond the bound. */
+  async #step(at: Position, leftBytes: number, most: number): Promise<Passed | null> {
     if (this.#scannedBytes >= MAX_SCAN_BYTES) return null;
-    const bytes = await this.#storage.read(this.#stored, at, Math.min(mostBytes, SCAN_STEP_BYTES));
-    this.#scannedBytes += bytes.length;
-    await SCAN_TURNS.forBytes(bytes.length);
-    return bytes;
+    const wantedBytes = Math.min(leftBytes, SCAN_STEP_BYTES);
+    const passed = await this.#scan.step(wantedBytes, async () => {
+      const bytes = await this.#storage.read(this.#stored, at, wantedBytes);
+      return { ...messagesLength(bytes, most), bytes: bytes.length };
+    });
+    this.#scannedBytes += passed.bytes;
+    return passed;
   }
 }

@@ -1,7 +1,6 @@
 import { formatOf, type StreamFormat } from "../../protocol/content-type.js";
 import { checkOf, type ReadStart, type TokenPlace } from "../../protocol/offset.js";
 import type {
-  Allocate,
   AppendRecord,
   MaybePromise,
   Position,
@@ -12,7 +11,7 @@ import type {
 } from "../../storage/storage.js";
 import { fromBeginning } from "../rules/beginning.js";
 import { chain } from "./chain.js";
-import { readChunk, UNCUT, type Chunk } from "./chunk.js";
+import { readChunk, type Chunk, type ReadOptions } from "./chunk.js";
 import type { AppendCommand, AppendHead } from "../rules/command.js";
 import { decideAppend, holdsData, refuseByHead, type AppendDecision } from "../rules/decide.js";
 import { deadlineOf, slides } from "../rules/expiry.js";
@@ -381,20 +380,19 @@ export class Stream implements StreamObserver {
     return this.offsetAt(this.stored.earliest);
   }
 
-  /** Where reading begins that is asked for, or why it can't (docs/api.md, Read). */
-  locate(offset: ReadStart): MaybePromise<ReadFrom | Refused> {
-    return placeOf(this.#context.storage, this, offset);
+  /** Where reading begins that a client asks for, or why it can't (docs/api.md, Read). */
+  locate(offset: ReadStart, client?: ReadOptions["client"]): MaybePromise<ReadFrom | Refused> {
+    return placeOf(this.#context.storage, this, offset, client);
   }
 
   /**
    * Reads about `maxBytes` durable bytes from `from` on, up to the end of an append or of a JSON message. One that is
-   * longer is read whole, except that an append of bytes is cut at `maxBytes` for its `bounds`. Most bytes from the
-   * disk are read into memory from `allocate`, which nobody else keeps. Throws DamagedStreamError, DeletedStreamError,
-   * StorageBusyError and, unless `from` is "start", TrimmedStreamError.
+   * longer is read whole, except that an append of bytes is cut at `maxBytes` for its `bounds`. Throws
+   * DamagedStreamError, DeletedStreamError, StorageBusyError and, unless `from` is "start", TrimmedStreamError.
    */
-  read(from: ReadFrom, maxBytes: number, allocate?: Allocate, bounds = UNCUT): MaybePromise<Chunk> {
+  read(from: ReadFrom, maxBytes: number, options: ReadOptions = {}): MaybePromise<Chunk> {
     const context = this.#context;
-    if (from !== "start") return readChunk(context, this, from, maxBytes, bounds, allocate);
-    return fromBeginning(this, (earliest) => readChunk(context, this, earliest, maxBytes, bounds, allocate));
+    if (from !== "start") return readChunk(context, this, from, maxBytes, options);
+    return fromBeginning(this, (earliest) => readChunk(context, this, earliest, maxBytes, options));
   }
 }

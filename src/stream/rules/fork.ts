@@ -14,7 +14,7 @@ import type { CreateHead, ForkRequest } from "./command.js";
 import { refuseContentType } from "./content-type-refusal.js";
 import { offsetIn } from "./offset-tokens.js";
 import { refuse, type Refused } from "./outcome.js";
-import { SCAN_TURNS } from "./scan-turns.js";
+import { whileScanning, type Scan } from "./scan-turns.js";
 
 /** The source of a fork. */
 export interface ForkSource extends TrimmedAtTimes {
@@ -89,21 +89,26 @@ async function keptPoint(source: ForkSource, from: Position, subOffset: number):
 /** The position `subOffset` bytes, or messages of a JSON stream, after `from`. */
 async function pointAfter(source: ForkSource, from: Position, subOffset: number): Promise<Position | Refused> {
   if (subOffset === 0) return from;
-  if (source.isJson) return afterMessages(source, from, subOffset);
+  if (source.isJson) return whileScanning(undefined, (scan) => afterMessages(scan, source, from, subOffset));
   return from + subOffset <= source.tail ? from + subOffset : pastTheTail();
 }
 
-/** The position after `count` messages from `from` on. */
-async function afterMessages(source: ForkSource, from: Position, count: number): Promise<Position | Refused> {
+/** The position after `count` messages from `from` on. Throws StorageBusyError where too many search. */
+async function afterMessages(
+  scan: Scan,
+  source: ForkSource,
+  from: Position,
+  count: number,
+): Promise<Position | Refused> {
   let left = count;
   for (let at = from; at < source.tail;) {
     if (at - from >= MAX_SCAN_BYTES)
       return refuse("invalid-fork", {
         detail: "The sub-offset is too far after the fork offset: give a later offset.",
       });
-    const { bytes } = await source.read(at, SCAN_STEP_BYTES);
-    await SCAN_TURNS.forBytes(bytes.length);
-    const found = messagesLength(bytes, left);
+    const found = await scan.step(Math.min(SCAN_STEP_BYTES, source.tail - at), async () =>
+      messagesLength((await source.read(at, SCAN_STEP_BYTES)).bytes, left),
+    );
     at += found.length;
     left -= found.count;
     if (left === 0) return at;

@@ -60,6 +60,15 @@ describe("a fetch of keys", { skip: canMakeCertificates() ? false : "openssl is 
       assert.equal(clock.pendingCount, 0);
     });
 
+  test("refuses a change of the protocol", async (context) => {
+    const clock = new ManualClock();
+    const issuer = await httpsIssuer(context, ({ socket }) => {
+      socket.end("HTTP/1.1 101 Switching Protocols\r\nUpgrade: other\r\nConnection: Upgrade\r\n\r\n");
+    });
+    await assert.rejects(fetchKeySet(issuer, clock, NEVER), /ended without an answer/);
+    assert.equal(clock.pendingCount, 0);
+  });
+
   test("can be broken off", async (context) => {
     const closing = new AbortController();
     const issuer = await httpsIssuer(context, () => closing.abort());

@@ -108,7 +108,15 @@ describe("units for systemd", () => {
     assert.match(start, / serve --shutdown-delay=1s --storage=nats:\/\/10\.0\.0\.1,10\.0\.0\.2\/chats --nats-creds=%d\/nats\.creds$/);
     assert.deepEqual(valuesOf(unit, "LoadCredential"), ["nats.creds:/etc/streamdir/nats.creds"]);
     for (const absent of ["StateDirectory", "ReadWritePaths", "EnvironmentFile"]) assert.deepEqual(valuesOf(unit, absent), []);
-    assert.deepEqual(valuesOf(unit, "RestartSec"), ["5"]);
+  });
+
+  test("try a start again until it is not refused, as while a backup has the directory", () => {
+    for (const plan of Object.values(PLANS)) {
+      const unit = serviceUnit(plan);
+      assert.deepEqual([valuesOf(unit, "RestartSec"), valuesOf(unit, "StartLimitIntervalSec")], [["5"], ["0"]]);
+      // It has no meaning in another section.
+      assert.ok(unit.indexOf("StartLimitIntervalSec=") < unit.indexOf("[Service]"));
+    }
   });
 
   test("have no password, but the name of a file that has it", () => {

@@ -40,8 +40,8 @@ export const STREAM_MUTANTS: readonly Mutant[] = [
   {
     fault: "retention keeps for half as long as it should",
     file: "storage/file/memory/file-stream.ts",
-    code: "this.endOfOlderThan(nowMs - limits.maxAgeMs)",
-    becomes: "this.endOfOlderThan(nowMs - limits.maxAgeMs / 2)",
+    code: "this.#endOfOlderThan(nowMs - limits.maxAgeMs,",
+    becomes: "this.#endOfOlderThan(nowMs - limits.maxAgeMs / 2,",
     seed: 51,
   },
   {

@@ -1,35 +1,19 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import { createServer, type IncomingMessage } from "node:http";
 import { Agent, createServer as createSecureServer, request } from "node:https";
 import type { AddressInfo } from "node:net";
 import { text } from "node:stream/consumers";
 import { describe, test, type TestContext } from "node:test";
 import { OPERATIONS } from "../../../src/auth/rights/operation.js";
-import { createHandler, type StreamHandler } from "../../../src/server.js";
+import { createHandler } from "../../../src/server.js";
 import { AuthFile } from "../../helpers/auth-file.js";
 import { makeAuthority } from "../../helpers/certificates.js";
-import { RawConnection } from "../../helpers/raw-connection.js";
+import { mount, serve, type Middleware } from "../../helpers/mounted-handler.js";
 import { requestBytes } from "../../helpers/test-server.js";
 import { tempDir } from "../../helpers/temp-dir.js";
 
 const SECRET = "what only its owner may read";
-type Middleware = (req: IncomingMessage, res: ServerResponse, next: () => void) => void;
-
-/** As Express mounts a handler: it sees the path behind `path`, and everything else goes on. */
-function mount(path: string, handler: StreamHandler, before: Middleware = (_req, _res, next) => next()): Middleware {
-  return (req, res, next) => {
-    const original = req.url ?? "";
-    if (!original.toLowerCase().startsWith(path)) return next();
-    req.url = original.slice(path.length) || "/";
-    before(req, res, () =>
-      handler(req, res, () => {
-        req.url = original;
-        next();
-      }),
-    );
-  };
-}
 
 /** A host that mounts streams at /api, with one stream that needs the owner's token. */
 async function start(context: TestContext, before?: Middleware) {
@@ -44,28 +28,6 @@ async function start(context: TestContext, before?: Middleware) {
   const made = await send("PUT", "/api/v1/stream/a", { headers: { ...owner, "Content-Type": "text/plain" }, body: SECRET });
   assert.equal(made.status, 201, made.text);
   return { owner, other, send, connect };
-}
-
-async function serve(context: TestContext, server: Server, handler: StreamHandler) {
-  await once(server.listen(0, "127.0.0.1"), "listening");
-  const { port } = server.address() as AddressInfo; // it listens on a port
-  const connections: RawConnection[] = [];
-  context.after(async () => {
-    await Promise.all(connections.map((connection) => connection.close()));
-    server.close();
-    await handler.close();
-  });
-  const connect = async (): Promise<RawConnection> => {
-    const connection = await RawConnection.open(port);
-    connections.push(connection);
-    return connection;
-  };
-  const send = async (method: string, target: string, parts: Parameters<typeof requestBytes>[2] = {}) => {
-    const connection = await connect();
-    connection.write(requestBytes(method, target, parts));
-    return connection.answer({ toHead: method === "HEAD" });
-  };
-  return { send, connect };
 }
 
 describe("a handler in somebody else's server", () => {
@@ -141,6 +103,7 @@ describe("a handler in somebody else's server", () => {
     assert.match(headers["cache-control"] ?? "", /^private/);
     assert.doesNotMatch(headers["cache-control"] ?? "", /public/);
     assert.match(headers["vary"] ?? "", /Authorization/);
+    assert.match(headers["vary"] ?? "", /\bAccept\b/);
   });
 
   test("stores nothing of a body that its host has read before", async (context) => {

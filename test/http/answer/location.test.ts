@@ -4,15 +4,19 @@ import type { Exchange } from "../../../src/http/exchange/exchange.js";
 import { locationOf } from "../../../src/http/answer/location.js";
 import { readHeaders } from "../../../src/http/request/request-headers.js";
 
+const HERE = { localAddress: "127.0.0.1", localPort: 4437 };
+
 interface Case {
   readonly headers?: Record<string, string>;
   readonly socket?: object;
   readonly path?: string;
+  readonly mount?: string;
   readonly expected: string;
 }
 
 const CASES: Readonly<Record<string, Case>> = {
   "the Host header": { headers: { Host: "example.com:8080" }, expected: "http://example.com:8080/a" },
+  "where a host has mounted the handler": { headers: { Host: "a" }, mount: "/api", expected: "http://a/api/a" },
   "a host with an IPv6 address": { headers: { Host: "[::1]:4437" }, expected: "http://[::1]:4437/a" },
   "the path as it was sent": { headers: { Host: "a" }, path: "/v1/stream/%41%2f\xe9", expected: "http://a/v1/stream/%41%2f\xe9" },
   "what a proxy says": {
@@ -34,11 +38,9 @@ const CASES: Readonly<Record<string, Case>> = {
 };
 
 describe("the Location of a stream is made from", () => {
-  for (const [title, { headers = {}, socket = { localAddress: "127.0.0.1", localPort: 4437 }, path = "/a", expected }] of Object.entries(
-    CASES,
-  )) {
+  for (const [title, { headers = {}, socket = HERE, path = "/a", mount = "", expected }] of Object.entries(CASES)) {
     test(title, () => {
-      const exchange = { req: { socket }, headers: readHeaders(Object.entries(headers).flat()), target: { path, query: "" } };
+      const exchange = { req: { socket }, headers: readHeaders(Object.entries(headers).flat()), target: { path, query: "" }, mount };
       assert.equal(locationOf(exchange as unknown as Exchange), expected); // all that is asked of an exchange here
     });
   }

@@ -182,14 +182,16 @@ describe("an HTTP answer", () => {
     assert.deepEqual(timeouts, [undefined, undefined]);
   });
 
-  test("to a client that is gone is not written", async (context) => {
+  test("to a client that is gone is not written, and no other client's answer gives way to it", async (context) => {
     let answered: () => void = () => {};
     const isAnswered = new Promise<void>((resolve) => (answered = resolve));
-    const connection = await connectTo(context, (responder, exchange, inFlight) => {
+    const connection = await connectTo(context, (responder, exchange, inFlight, { unread }) => {
       exchange.res.on("close", () => {
+        const { mock } = context.mock.method(unread, "admits");
         responder.send(exchange, 200, [], Buffer.from("hello"));
         responder.refuse(exchange, problem("overloaded"));
         assert.equal(inFlight.size, 0);
+        assert.equal(mock.callCount(), 0);
         answered();
       });
       exchange.req.socket.destroy();

@@ -1,8 +1,10 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { JsonFramer } from "../../../src/protocol/json/json-frame.js";
+import { DirectRequest } from "../../../src/http/node/direct-request.js";
 import { placeOf } from "../../helpers/tokens.js";
 import { requestBytes, startServer } from "../../helpers/test-server.js";
+import { until } from "../../helpers/until.js";
 import { BYTES, CHUNKED, codeOf, contentOf, withStream } from "../../helpers/uploads.js";
 
 describe("a request body", () => {
@@ -47,6 +49,21 @@ describe("a request body", () => {
     assert.equal((await connection.answer()).status, 200);
     assert.equal((await connection.answer()).status, 204);
   });
+});
+
+describe("a request whose body does not come keeps no headers that nobody reads", () => {
+  for (const [title, headers, status] of [
+    ["while it is waited for", {}, null],
+    ["when it is refused", { "Producer-Id": "p" }, 400],
+  ] as const)
+    test(title, async (context) => {
+      const server = await withStream(context);
+      const connection = await server.connect();
+      const forget = context.mock.method(DirectRequest.prototype, "forgetHeaders");
+      connection.write(requestBytes("POST", "a", { headers: { ...BYTES, ...headers, "Content-Length": "9" } }));
+      if (status !== null) assert.equal((await connection.head()).status, status);
+      await until(() => forget.mock.callCount() === 1);
+    });
 });
 
 describe("a request body that is too large", () => {

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { CorsPolicy, PREFLIGHT_HEADERS } from "../../../src/http/encoding/cors.js";
+import { REQUEST_PATHS, takePath } from "../../helpers/request-paths.js";
 import { requestBytes, startServer } from "../../helpers/test-server.js";
 
 function asRecord(flat: readonly string[]): Record<string, string> {
@@ -44,6 +45,23 @@ describe("CORS: some origins may call", () => {
     });
   }
 });
+
+for (const path of REQUEST_PATHS)
+  test(`an answer that depends on more than its origin says all of it in one line, on the ${path} path`, async (context) => {
+    takePath(context, path);
+    const server = await startServer(context, { corsOrigin: "https://a.example", compress: true });
+    await server.send("PUT", "a", { headers: { "Content-Type": "text/plain" } });
+    for (const [target, vary] of [
+      ["a?offset=-1", "Origin, Accept-Encoding"],
+      ["a", "*"],
+      ["missing", "Origin"],
+    ] as const) {
+      const connection = await server.connect();
+      connection.write(requestBytes("GET", target));
+      const head = await connection.until("\r\n\r\n");
+      assert.deepEqual(head.match(/(?<=^Vary: ).*$/gim), [vary]);
+    }
+  });
 
 test("a browser may read every protocol header of an answer", () => {
   const exposed = asRecord(new CorsPolicy("*").headersFor(null).list)["Access-Control-Expose-Headers"]?.split(", ");

@@ -30,6 +30,19 @@ describe("the text of an answer's head", () => {
     }
   });
 
+  test("has one Vary, with what all answers depend on and what this one does", () => {
+    const common = new CommonHeaders(["X-A", "a", "Vary", "Origin", "X-B", "b"]);
+    assert.equal(common.unvaried.text, "X-A: a\r\nX-B: b\r\n");
+    assert.deepEqual(common.joinVary(["ETag", "1", "Vary", "Accept"]), ["ETag", "1", "Vary", "Origin, Accept"]);
+    assert.deepEqual(common.joinVary(["Vary", "*"]), ["Vary", "*"]);
+    for (const [all, own] of [
+      [common, ["ETag", "1"]],
+      [common.unvaried, ["Vary", "Accept"]],
+    ] as const)
+      assert.equal(all.joinVary(own), own);
+    assert.equal(common.unvaried.unvaried, common.unvaried);
+  });
+
   test("closes with the date, to the second", () => {
     const lines = new ClosingLines();
     const at = (date: string): string => `Date: ${date}\r\nConnection: keep-alive\r\nKeep-Alive: timeout=75\r\n\r\n`;

@@ -46,17 +46,33 @@ describe("a connection of HTTP/2 is bounded:", () => {
     assert.ok(await server.isServing());
   });
 
-  test("who opens streams only to reset them is told to calm down", async (context) => {
+  for (const [title, code] of [
+    ["as not wanted", CODE.cancel],
+    ["without an error", CODE.none],
+  ] as const)
+    test(`who opens streams only to reset them ${title} is told to calm down`, async (context) => {
+      const server = await startSecure(context);
+      await ask(server.session(), "PUT", "a", { headers: { "content-type": "text/plain" } });
+      const client = await server.frames({ settings: setting(4, 0) });
+      const rounds = ids(2_000).map((id) =>
+        Buffer.concat([frame(FRAME.headers, GET, id, OPEN_READ), frame(FRAME.reset, 0, id, uint32(code))]),
+      );
+      client.write(...rounds);
+      const said = await client.goaway();
+      assert.ok(said === null || said === CODE.calm, `ended with ${said}`);
+      await client.ended();
+      assert.ok(await server.isServing());
+    });
+
+  test("who is refused in the middle of a body, again and again, has reset nothing", async (context) => {
     const server = await startSecure(context);
     const client = await server.frames();
-    const cancel = uint32(CODE.cancel);
-    const rounds = ids(2_000).map((id) =>
-      Buffer.concat([frame(FRAME.headers, GET, id, requestHeaders("GET", "/v1/stream/a?offset=-1")), frame(FRAME.reset, 0, id, cancel)]),
-    );
-    client.write(...rounds);
-    const code = await client.goaway();
-    assert.ok(code === null || code === CODE.calm, `ended with ${code}`);
-    await client.ended();
+    const head = requestHeaders("POST", "/v1/stream/missing", [["content-type", "text/plain"]]);
+    client.write(frame(FRAME.window, 0, 0, uint32(1024 * 1024)));
+    for (const id of ids(600)) {
+      client.write(frame(FRAME.headers, FLAG.endHeaders, id, head), frame(FRAME.data, 0, id, Buffer.from("part")));
+      assert.equal(await client.reset(id), CODE.none);
+    }
     assert.ok(await server.isServing());
   });
 
@@ -180,17 +196,22 @@ describe("a connection of HTTP/2 that takes too long is ended:", () => {
     assert.equal((await ask(session, "GET", "/health")).status, 200);
   });
 
-  test("an answer that gets no window keeps nothing of what its client has sent", async (context) => {
-    const server = await startSecure(context);
-    await ask(server.session(), "PUT", "a", { headers: { "content-type": "text/plain" } });
-    const client = await server.frames({ settings: setting(4, 0) });
-    const forget = context.mock.method(StreamRequest.prototype, "forgetHeaders");
-    client.write(...ids(20).map((id) => frame(FRAME.headers, GET, id, requestHeaders("GET", "/v1/stream/missing"))));
-    await client.frame(({ type, stream }) => type === FRAME.headers && stream === 39);
-    assert.equal(forget.mock.callCount(), 20);
-    for (let round = 0; round < 62; round += 1) server.test.clock.advance(1_000);
-    assert.equal(await client.reset(39), CODE.cancel);
-  });
+  for (const [method, flags, what] of [
+    ["GET", GET, ""],
+    ["POST", FLAG.endHeaders, ", also where the rest of that does not come"],
+  ] as const)
+    test(`an answer that gets no window keeps nothing of what its client has sent${what}`, async (context) => {
+      const server = await startSecure(context);
+      await ask(server.session(), "PUT", "a", { headers: { "content-type": "text/plain" } });
+      const client = await server.frames({ settings: setting(4, 0) });
+      const forget = context.mock.method(StreamRequest.prototype, "forgetHeaders");
+      const refused = requestHeaders(method, "/v1/stream/missing", [["producer-id", "p"]]);
+      client.write(...ids(20).map((id) => frame(FRAME.headers, flags, id, refused)));
+      await client.frame(({ type, stream }) => type === FRAME.headers && stream === 39);
+      assert.equal(forget.mock.callCount(), 20);
+      for (let round = 0; round < 70; round += 1) server.test.clock.advance(1_000);
+      assert.equal(await client.reset(39), CODE.cancel);
+    });
 
   test("an answer that is taken slowly is not cut", async (context) => {
     const server = await startSecure(context);

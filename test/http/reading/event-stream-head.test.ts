@@ -21,8 +21,8 @@ for (const path of REQUEST_PATHS)
         const server = await startServer(context, { auth: file.path });
         await server.send("PUT", "a", { headers: { ...owner, ...TEXT } });
         for (const [headers, control, vary] of [
-          [owner, "private, no-cache", /Authorization/],
-          [{}, "no-cache", /^((?!Authorization).)*$/],
+          [owner, "private, no-cache, no-transform", /Authorization/],
+          [{}, "no-cache, no-transform", /^((?!Authorization).)*$/],
         ] as const) {
           const connection = await server.begin("GET", target, { headers });
           const head = await connection.until("\r\n\r\n");

@@ -20,8 +20,8 @@ import { trimBefore } from "../../helpers/trim.js";
 
 /** A read of a stream that is at `place`, and what happened, in order. */
 async function readAt(
-  place: () => MaybePromise<ReadFrom | Refused>,
-  { isThere = true, touched = undefined as MaybePromise<void>, phase = "live" as StreamPhase } = {},
+  place: (offset: ParsedOffset, client: Exchange) => MaybePromise<ReadFrom | Refused>,
+  { isThere = true, touched = undefined as MaybePromise<void>, phase = "live" as StreamPhase, exchange = {} as Exchange } = {},
 ): Promise<string[]> {
   const log: string[] = [];
   const stream: Stream = Object.create(Stream.prototype, {
@@ -40,7 +40,7 @@ async function readAt(
   const refuseWith = (_exchange: Exchange, { code }: Problem): void => void log.push(code);
   // All that is asked of a context here.
   const context = { registry: { find: () => found }, responder: { refuse: refuseWith } } as unknown as Context;
-  await withReadPlace(context, {} as Exchange, "a", { kind: "start" }, (_stream, from) => void log.push(`at ${from}`)); // only passed on
+  await withReadPlace(context, exchange, "a", { kind: "start" }, (_stream, from) => void log.push(`at ${from}`)); // only passed on
   return log;
 }
 
@@ -55,6 +55,11 @@ describe("the place where a read begins", () => {
 
   test("when the note of it is on the disk, and the stream stays for as long", async () => {
     assert.deepEqual(await readAt(() => 7, { touched: Promise.resolve() }), ["touch", "retain", "at 7", "release"]);
+  });
+
+  test("is sought for its client, who may leave", async () => {
+    const exchange = {} as Exchange;
+    assert.deepEqual(await readAt((_offset, client) => (client === exchange ? 7 : 0), { exchange }), ["touch", "at 7"]);
   });
 
   test("nowhere without a place", async () => {
@@ -113,6 +118,16 @@ const MODES = ["catch-up", "long-poll", "sse"] as const;
 const SEGMENT_BYTES = 4000;
 const CONTENT = Array.from({ length: (3 * SEGMENT_BYTES) / 8 }, (_, index) => String(index).padStart(8, "0")).join("");
 
+/** Serves a read of the stream `s` from its beginning. */
+function serveRead(context: Context, exchange: Exchange, mode: (typeof MODES)[number]): void {
+  const offset: ParsedOffset = { kind: "start" };
+  guard(context, exchange, () => {
+    if (mode === "catch-up") return read(context, exchange, "s", offset);
+    if (mode === "long-poll") return longPoll(context, new WaitingRooms(context), exchange, "s", { offset, cursor: null });
+    return sse(context, new SseFeeds(context), exchange, "s", { offset, cursor: null });
+  });
+}
+
 /** A directory with a stream of three segments, which no memory has. */
 async function threeSegments(): Promise<string> {
   const { storage, dir } = await openEngine();
@@ -121,6 +136,24 @@ async function threeSegments(): Promise<string> {
   await storage.close();
   return dir;
 }
+
+describe("a read whose client has gone", () => {
+  for (const mode of MODES) {
+    test(`is given up while it waits, and counts as no refusal: ${mode}`, async (scope) => {
+      const server = await startExchanges(scope);
+      const { context } = server;
+      await server.stream("s", { contentType: "application/json", body: JSON.stringify("x".repeat(100_000)) });
+      const { connection, exchange } = await server.receive("GET", "s");
+      const isGone = new Promise<void>((resolve) => exchange.onGone(resolve));
+      await connection.close();
+      await isGone;
+      serveRead(context, exchange, mode);
+      await server.engine.files.idle();
+      assert.equal(context.inFlight.size, 0);
+      assert.deepEqual([exchange.isGone, exchange.status, exchange.code], [true, 0, null]);
+    });
+  }
+});
 
 /** Lets `count` operations on segments pass, and holds the next until the test goes on. */
 function holdAfter(files: WatchedFiles, count: number): { readonly held: Promise<"held">; readonly goOn: () => void } {
@@ -150,12 +183,7 @@ async function readWhileDropped(scope: TestContext, mode: (typeof MODES)[number]
   } = server;
   const { held, goOn } = holdAfter(files, count);
   const { connection, exchange } = await server.receive("GET", "s");
-  const offset: ParsedOffset = { kind: "start" };
-  guard(context, exchange, () => {
-    if (mode === "catch-up") return read(context, exchange, "s", offset);
-    if (mode === "long-poll") return longPoll(context, new WaitingRooms(context), exchange, "s", { offset, cursor: null });
-    return sse(context, new SseFeeds(context), exchange, "s", { offset, cursor: null });
-  });
+  serveRead(context, exchange, mode);
   const answered = (async () => {
     const { status } = await connection.head();
     return status === 200 ? connection.until(CONTENT.slice(-8)) : `${status}`;

@@ -240,7 +240,9 @@ describe("SSE readers that have caught up", () => {
     room.stream.append(...pieces);
     await settle();
     assert.deepEqual(
-      dataOf(reader).split("|").map((data) => Buffer.from(data, "base64").toString()),
+      dataOf(reader)
+        .split("|")
+        .map((data) => Buffer.from(data, "base64").toString()),
       pieces,
     );
   });

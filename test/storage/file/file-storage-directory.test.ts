@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, rmdirSync, writeFileSync } from "node:fs";
 import { hostname } from "node:os";
 import { join } from "node:path";
 import { describe, test } from "node:test";
@@ -7,9 +7,23 @@ import { systemFiles } from "../../../src/storage/file/disk/files.js";
 import { Layout } from "../../../src/storage/file/format/layout.js";
 import { DirectoryError } from "../../../src/storage/file/directory/lock.js";
 import { type StoredStream } from "../../../src/storage/storage.js";
-import { append, bytesOf, copyOf, created, loaded, makeEngine, openEngine, openFor, SMALL, startCreate } from "../../helpers/engine.js";
+import {
+  append,
+  assertBytes,
+  bytesOf,
+  copyOf,
+  created,
+  loaded,
+  makeEngine,
+  openEngine,
+  openFor,
+  openOnFiles,
+  remove,
+  SMALL,
+  startCreate,
+} from "../../helpers/engine.js";
 import { tempDir } from "../../helpers/temp-dir.js";
-import { Barrier, diskError, JOURNAL } from "../../helpers/watched-files.js";
+import { Barrier, diskError, JOURNAL, WatchedFiles } from "../../helpers/watched-files.js";
 import { startNode } from "../../helpers/process.js";
 
 describe("one process for each directory", () => {
@@ -144,4 +158,23 @@ test("a directory that was copied is a directory of its own", async (t) => {
   const stream = await loaded(copy.storage, "s");
   await append(copy.storage, stream, " but longer");
   assert.equal((await loaded(engine.storage, "s")).state.tail, 4);
+});
+
+describe("a directory without its trash", () => {
+  test("is taken, as a copy without empty directories", async (t) => {
+    const { dir, storage } = await openOnFiles("s", "all of it");
+    await storage.close();
+    rmdirSync(join(dir, "trash"));
+    const again = await openFor(t, { dir, files: new WatchedFiles(systemFiles(true)) });
+    await assertBytes(again, "s", Buffer.from("all of it"));
+  });
+
+  test("loses what is deleted", async (t) => {
+    const { dir, storage, files } = await openOnFiles("s", "gone");
+    t.after(() => storage.close());
+    rmdirSync(join(dir, "trash"));
+    assert.equal(await remove(storage, await loaded(storage, "s")), "durable");
+    await files.idle();
+    assert.equal(await storage.load("s"), null);
+  });
 });

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import type { ChunkBounds } from "../../../src/stream/loaded/chunk.js";
+import { readChunk, type ChunkBounds } from "../../../src/stream/loaded/chunk.js";
+import { ReadRoom } from "../../../src/stream/loaded/read-room.js";
 import { Stream, TrimmedStreamError, type Chunk } from "../../../src/stream/loaded/stream.js";
 import { appendTo } from "../../helpers/append.js";
 import { bytesOf } from "../../helpers/engine.js";
@@ -58,7 +59,7 @@ describe("reading", () => {
     for (const [from, maxBytes, text] of table)
       assert.equal((await readOf(stream, from, maxBytes)).bytes.toString(), text, `from ${from}, about ${maxBytes}`);
     const within = async (from: number, maxBytes: number, bounds: ChunkBounds): Promise<string> =>
-      (await stream.read(from, maxBytes, undefined, bounds)).bytes.toString();
+      (await stream.read(from, maxBytes, { bounds })).bytes.toString();
     for (const [longestBytes, text] of [
       [3, "34"],
       [4, "3456"],
@@ -110,6 +111,33 @@ describe("reading", () => {
     ];
     for (const [from, maxBytes, text] of table)
       assert.equal((await readOf(stream, from, maxBytes)).bytes.toString(), text, `${from}, ${maxBytes}`);
+  });
+
+  test("a JSON message longer than the chunk is not read on for clients that have gone", async (t) => {
+    const { engine, stream } = await streamOf(t, JSON_CONFIG);
+    const chunkBytes = 1024 * 1024;
+    const longBytes = 3 * chunkBytes;
+    const disk = new Barrier();
+    let reads = 0;
+    const storage = Object.create(engine.storage, {
+      read: {
+        value: async (_stored: unknown, from: number, maxBytes: number) => {
+          reads += 1;
+          await disk.opened;
+          return Buffer.alloc(maxBytes, from + maxBytes < longBytes ? "x" : "\n");
+        },
+      },
+    });
+    const parts = { storage, readRoom: new ReadRoom() };
+    const served = { stored: stream.stored, isJson: true, tail: longBytes, closed: false, retain() {}, release() {} };
+    const readFor = async (client: { readonly isGone: boolean }): Promise<Chunk> => readChunk(parts, served, 0, chunkBytes, { client });
+    const client = { isGone: false };
+    const left = Array.from({ length: 50 }, () => readFor(client));
+    client.isGone = true;
+    disk.open();
+    for (const { status } of await Promise.allSettled(left)) assert.equal(status, "rejected");
+    assert.equal(reads, 50, "the beginnings that were being read already");
+    assert.equal((await readFor({ isGone: false })).to, longBytes);
   });
 
   test("a JSON message longer than the chunk comes whole", async (t) => {

@@ -1,5 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
+import { StorageBusyError } from "../../../src/storage/storage.js";
+import type { ReadClient } from "../../../src/stream/rules/scan-turns.js";
 import { MAX_READ_BYTES, ReadRoom } from "../../../src/stream/loaded/read-room.js";
 
 const MIB = 1024 * 1024;
@@ -12,8 +14,8 @@ class Reads {
 
   readonly stream = { retain: () => void (this.retained += 1), release: () => void (this.retained -= 1) };
 
-  begin(room: ReadRoom, bytes: number): Promise<number> {
-    const found = room.use(this.stream, bytes, () => {
+  begin(room: ReadRoom, bytes: number, client?: ReadClient): Promise<number> {
+    const found = room.use(this.stream, bytes, client, () => {
       this.begun += 1;
       return new Promise<number>((resolve) => this.#ends.push(resolve));
     });
@@ -66,19 +68,55 @@ describe("the room for reads", () => {
     const { stream } = new Reads();
     const all = MAX_READ_BYTES;
     assert.equal(
-      room.use(stream, all, () => "there"),
+      room.use(stream, all, undefined, () => "there"),
       "there",
     );
     const fails = (): never => {
       throw new Error("a fault");
     };
-    assert.throws(() => room.use(stream, all, fails), /a fault/);
-    await assert.rejects(async () => room.use(stream, all, () => Promise.reject(new Error("a fault"))), /a fault/);
+    assert.throws(() => room.use(stream, all, undefined, fails), /a fault/);
+    await assert.rejects(async () => room.use(stream, all, undefined, () => Promise.reject(new Error("a fault"))), /a fault/);
     await turn();
     assert.equal(
-      room.use(stream, all, () => "there"),
+      room.use(stream, all, undefined, () => "there"),
       "there",
     );
+  });
+
+  test("reads nothing for clients that have gone, and the next one is read at once", async () => {
+    const room = new ReadRoom();
+    const reads = new Reads();
+    const clients = Array.from({ length: 50 }, () => ({ isGone: false }));
+    const held = reads.begin(room, MAX_READ_BYTES);
+    const left = clients.map((client) => reads.begin(room, 48 * MIB, client));
+    const next = reads.begin(room, MAX_READ_BYTES, { isGone: false });
+    for (const client of clients) client.isGone = true;
+    reads.end(1);
+    await held;
+    for (const read of await Promise.allSettled(left)) assert.ok(read.status === "rejected" && read.reason instanceof StorageBusyError);
+    await turn();
+    assert.equal(reads.begun, 2);
+    assert.equal(reads.retained, 1);
+    reads.end(2);
+    assert.equal(await next, 2);
+    assert.throws(() => reads.begin(room, MIB, { isGone: true }), StorageBusyError);
+    assert.equal(reads.begun, 2);
+  });
+
+  test("has 4,096 wait, and no more", async () => {
+    const room = new ReadRoom();
+    const reads = new Reads();
+    const client = { isGone: false };
+    const held = reads.begin(room, MAX_READ_BYTES);
+    const waiting = Array.from({ length: 4096 }, () => reads.begin(room, MIB, client));
+    await assert.rejects(reads.begin(room, MIB, client), StorageBusyError);
+    assert.equal(reads.retained, 4096);
+    client.isGone = true;
+    reads.end(1);
+    await held;
+    await Promise.allSettled(waiting);
+    assert.equal(reads.begun, 1);
+    assert.equal(reads.retained, 0);
   });
 
   test("is not asked for small reads", () => {
@@ -86,7 +124,7 @@ describe("the room for reads", () => {
     const reads = new Reads();
     void reads.begin(room, MAX_READ_BYTES);
     assert.equal(
-      room.use(reads.stream, 64 * 1024, () => "small"),
+      room.use(reads.stream, 64 * 1024, undefined, () => "small"),
       "small",
     );
     reads.end(0);

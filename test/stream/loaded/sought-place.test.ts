@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { placeOfLast } from "../../../src/stream/loaded/sought-place.js";
 import { appendTo } from "../../helpers/append.js";
+import { Barrier } from "../../helpers/watched-files.js";
 import { JSON_CONFIG, jsonOf, streamOf } from "../../helpers/streams.js";
 
 describe("a sought place", () => {
@@ -37,6 +38,36 @@ describe("a sought place", () => {
     const refused = await placeOfLast(storage, sought, 1);
     assert.ok(typeof refused === "object" && refused.code === "invalid-offset");
     assert.equal(readBytes, 64 * 1024 * 1024);
+  });
+
+  test("is sought by one of many at a time, and for no client that has gone", async (t) => {
+    const { engine, stream } = await streamOf(t, JSON_CONFIG);
+    const disk = new Barrier();
+    let reads = 0;
+    let reading: () => void = () => undefined;
+    const isReading = new Promise<void>((resolve) => (reading = resolve));
+    const storage = Object.create(engine.storage, {
+      placeOfLast: { value: async () => ({ position: 0, skip: 1_000_000 }) },
+      read: {
+        value: async (_stored: unknown, _from: number, maxBytes: number) => {
+          reads += 1;
+          reading();
+          await disk.opened;
+          return Buffer.alloc(maxBytes, "x");
+        },
+      },
+    });
+    const stored = Object.create(stream.stored, { state: { value: { tail: 4 * 1024 * 1024 } } });
+    const sought = { stored, isJson: true, retain() {}, release() {} };
+    const client = { isGone: false };
+    const all = Array.from({ length: 200 }, () => placeOfLast(storage, sought, 1, client));
+    await isReading;
+    await new Promise((resolve) => setImmediate(() => setImmediate(resolve)));
+    assert.equal(reads, 1);
+    client.isGone = true;
+    disk.open();
+    for (const { status } of await Promise.allSettled(all)) assert.equal(status, "rejected");
+    assert.equal(reads, 1);
   });
 
   test("in an empty stream is its tail", async (t) => {

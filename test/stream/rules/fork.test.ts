@@ -5,6 +5,7 @@ import type { CreateCommand, ForkRequest } from "../../../src/stream/rules/comma
 import { forkConfig, forkOrigin, type ForkSource } from "../../../src/stream/rules/fork.js";
 import { Stream, TrimmedStreamError } from "../../../src/stream/loaded/stream.js";
 import { streamIn } from "../../helpers/streams.js";
+import { Barrier } from "../../helpers/watched-files.js";
 import { tokenIn } from "../../helpers/tokens.js";
 import { append, bytesOf, configOf, created, openFor } from "../../helpers/engine.js";
 
@@ -120,6 +121,34 @@ describe("the place of a fork", () => {
     }) as Stream;
     assert.equal(await pointOf(far, { offset: ZERO, subOffset: 65 }), "invalid-fork");
     assert.equal(typeof (await pointOf(far, { offset: ZERO, subOffset: 60 })), "number");
+  });
+
+  test("is looked for by one of many at a time", async (t) => {
+    const source = await sourceOf(t, "application/json", ["1,\n"]);
+    const disk = new Barrier();
+    let reads = 0;
+    let reading: () => void = () => undefined;
+    const isReading = new Promise<void>((resolve) => (reading = resolve));
+    const far: Stream = Object.create(source, {
+      tail: { value: 2 ** 20 },
+      isJson: { value: true },
+      isOwnToken: { value: () => true },
+      locate: { value: () => 0 },
+      read: {
+        value: async () => {
+          reads += 1;
+          reading();
+          await disk.opened;
+          return { bytes: Buffer.from(`"${"x".repeat(2 ** 20)}",\n`) };
+        },
+      },
+    });
+    const all = Array.from({ length: 20 }, () => pointOf(far, { offset: ZERO, subOffset: 1 }));
+    await isReading;
+    await new Promise((resolve) => setImmediate(() => setImmediate(resolve)));
+    assert.equal(reads, 1);
+    disk.open();
+    assert.deepEqual(new Set(await Promise.all(all)), new Set([2 ** 20 + 4]));
   });
 
   test("is refused for another content type, and where there are too many forks already", async (t) => {

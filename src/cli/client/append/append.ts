@@ -20,7 +20,8 @@ import { InputPieces, type Cutting, type NextPiece } from "./input-pieces.js";
 import { Producer } from "./producer.js";
 import { formatMark, parseMark, type ResumeMark } from "./resume-mark.js";
 
-const DEFAULT_PIECE_BYTES = 1024 * 1024;
+/** Below what the servers of a cluster take by default (docs/cluster.md), also as JSON. */
+const DEFAULT_PIECE_BYTES = 512 * 1024;
 const JSON_TYPE = "application/json";
 const TYPES: Readonly<Record<Cutting, string>> = {
   bytes: "application/octet-stream",
@@ -37,7 +38,7 @@ const ERRAND: Errand = {
     flag("create", "flag", "", "make the stream if it is not there"),
     flag("type", "text", "TYPE", "its content type; --json and --lines imply one"),
     flag("close", "flag", "", "close the stream at the end of the input"),
-    flag("piece", "bytes", "SIZE", "most bytes of an append, but for longer lines; 1MiB when it is left out"),
+    flag("piece", "bytes", "SIZE", "most bytes of an append, but for longer lines; 512KiB if left out"),
     flag("resume", "text", "MARK", "go on with the same input after a run that ended with this mark"),
   ],
   run: append,
@@ -153,6 +154,7 @@ async function sendAll(session: Session, parts: SendingParts): Promise<Failure |
         // A refusal says of its own request alone that nothing is stored, and not of one before it.
         const isNotStored = isRefused(answer) && progress.unanswered === 0 && session.server.repeats === repeats;
         progress.unanswered = isNotStored ? 0 : piece.bytes;
+        if (isNotStored && answer.code === "body-too-large" && pieces.halve()) continue;
         return answer;
       }
       count(progress, answer);

@@ -48,6 +48,10 @@ const MAX_LINE_BYTES = 64 * 1024 * 1024;
 export class InputPieces {
   readonly #options: InputPiecesOptions;
   readonly #input: ClientInput;
+  /** At most the option's: half as much with each piece that comes back. */
+  #maxBytes: number;
+  /** The last piece as the input has it. */
+  #last: Buffer = Buffer.alloc(0);
   #parts: Buffer[] = [];
   #size = 0;
   #hasLine = false;
@@ -61,6 +65,7 @@ export class InputPieces {
 
   constructor(input: ClientInput, options: InputPiecesOptions) {
     this.#options = options;
+    this.#maxBytes = options.maxBytes;
     this.#input = input;
     this.#toSkip = options.skip;
     this.#firstBytes = options.firstBytes;
@@ -75,7 +80,7 @@ export class InputPieces {
     if (this.#size === 0) return null;
     const whole = Buffer.concat(this.#parts, this.#size);
     const length = this.#cut(whole);
-    if (length > MAX_LINE_BYTES + this.#options.maxBytes)
+    if (length > MAX_LINE_BYTES + this.#maxBytes)
       return { kind: "fault", line: this.#line, words: `is longer than ${MAX_LINE_BYTES} bytes` };
     this.#firstBytes = 0;
     const rest = whole.subarray(length);
@@ -83,7 +88,21 @@ export class InputPieces {
     this.#size = rest.length;
     this.#hasLine = rest.includes(LINE_FEED);
     this.#wakePump?.();
-    return this.#pieceOf(whole.subarray(0, length));
+    this.#last = whole.subarray(0, length);
+    return this.#pieceOf(this.#last);
+  }
+
+  /** Takes the last piece back, and gives out at most half as much from now on; false where it can't be cut. */
+  halve(): boolean {
+    const { length } = this.#last;
+    const end = this.#options.cutting === "bytes" ? 0 : this.#last.indexOf(LINE_FEED);
+    if (length < 2 || end < 0 || end === length - 1) return false;
+    this.#maxBytes = Math.ceil(length / 2);
+    this.#line -= linesOf(this.#last).length;
+    this.#parts.unshift(this.#last);
+    this.#size += length;
+    this.#hasLine ||= this.#last.includes(LINE_FEED);
+    return true;
   }
 
   /** Ends the input here: what was read and not given out is dropped. */
@@ -124,17 +143,18 @@ export class InputPieces {
   }
 
   #isReady(): boolean {
-    if (this.#hasEnded || this.#size > MAX_LINE_BYTES + this.#options.maxBytes) return true;
+    if (this.#hasEnded || this.#size > MAX_LINE_BYTES + this.#maxBytes) return true;
     if (this.#firstBytes > 0) return this.#size >= this.#firstBytes;
     return this.#options.cutting === "bytes" ? this.#size > 0 : this.#hasLine;
   }
 
   #isFull(): boolean {
-    return this.#size >= this.#options.maxBytes * PIECES_AHEAD && this.#isReady();
+    return this.#size >= this.#maxBytes * PIECES_AHEAD && this.#isReady();
   }
 
   #cut(whole: Buffer): number {
-    const { cutting, maxBytes } = this.#options;
+    const { cutting } = this.#options;
+    const maxBytes = this.#maxBytes;
     if (this.#firstBytes > 0) return Math.min(this.#firstBytes, whole.length);
     if (cutting === "bytes") return Math.min(maxBytes, whole.length);
     const within = whole.lastIndexOf(LINE_FEED, maxBytes - 1);

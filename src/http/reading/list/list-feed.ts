@@ -118,12 +118,24 @@ export class ListFeed implements SilentReaders {
     this.#context.streamList.events
       .on("created", (stream) => this.#tell("created", stream.name, placeOf(stream)))
       .on("closed", (stream: StoredStream) => this.#tell("closed", stream.name, placeOf(stream)))
-      .on("deleted", (name) => this.#tell("deleted", name, { name }));
+      .on("deleted", (name) => this.#tell("deleted", name, { name }))
+      .on("missed", () => this.#forgetAll());
   }
 
   #tell(kind: string, name: string, data: object): void {
     this.#events?.push({ number: this.end, name, text: `event: ${kind}\ndata:${JSON.stringify(data)}\n` });
     this.#forgetSome();
+    this.#tellAll();
+  }
+
+  /** All readers have to list again, and who comes back: an event was missed, whose number nobody finds. */
+  #forgetAll(): void {
+    this.#first = this.end + 1;
+    this.#events = [];
+    this.#tellAll();
+  }
+
+  #tellAll(): void {
     if (this.#telling !== null) return void (this.#isNews = true);
     this.#telling = this.#readers.values();
     this.#tellSome();

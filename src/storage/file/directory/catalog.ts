@@ -1,9 +1,9 @@
 import { basename, join } from "node:path";
-import { DamagedStreamError, StorageBusyError, type ListedStream, type Position } from "../../storage.js";
+import { DamagedStreamError, StorageBusyError, type ListedStream } from "../../storage.js";
 import type { EngineParts } from "../disk/engine-state.js";
 import { errorCode, isBusy, isPathFault, isSystemError, readWhole, type Files } from "../disk/files.js";
 import { coveredSidecarPath, sidecarPath, type Layout } from "../format/layout.js";
-import { isExcess, partsOf, type OldestPart } from "../memory/segment.js";
+import { isExcess, oldestOf, partsOf, type OldestPart } from "../memory/segment.js";
 import { damaged, decodeSidecar, type Sidecar, type SidecarResult } from "../format/sidecar.js";
 
 /** Sidecars read between two pauses, and how long those are: listing a million streams disturbs nobody. */
@@ -134,13 +134,13 @@ export async function* listStreams(
 }
 
 /** The part of a fork that retention drops first, which its source has; `null` where that is not known. */
-async function oldestShared(files: Files, layout: Layout, sidecar: Sidecar): Promise<OldestPart | null> {
+async function oldestShared(files: Files, layout: Layout, sidecar: Sidecar, nowMs: number): Promise<OldestPart | null> {
   const from = sidecar.earliest.position;
   let owner = sidecar;
   let to = sidecar.state.tail;
   for (let depth = 0; depth < MAX_SOURCES; depth += 1) {
     const { forkedFrom } = owner.config;
-    if (forkedFrom === null || from >= forkedFrom.point) return oldestOf(owner, from, to);
+    if (forkedFrom === null || from >= forkedFrom.point) return oldestOf(partsOf(owner.segments, from, to), nowMs);
     // A source that can't be read is found when somebody asks for the fork.
     const read = await readSidecarIn(files, layout.streamDirectory(forkedFrom.name)).catch(() => null);
     if (read?.kind !== "sound" || read.sidecar.id !== forkedFrom.id) return null;
@@ -151,22 +151,19 @@ async function oldestShared(files: Files, layout: Layout, sidecar: Sidecar): Pro
   return { end: from + 1, newestAtMs: sidecar.config.createdAtMs };
 }
 
-function oldestOf({ segments }: Sidecar, from: Position, to: Position): OldestPart | null {
-  const [oldest] = partsOf(segments, from, to);
-  return oldest ?? null;
-}
-
 function listedOf(files: Files, layout: Layout, sidecar: Sidecar): ListedStream {
   const { name, config, state, earliest } = sidecar;
   const { tail, touchedAtMs } = state;
   const { position } = earliest;
   const isShared = config.forkedFrom !== null && position < config.forkedFrom.point;
-  const oldest = isShared ? null : oldestOf(sidecar, position, tail);
   return {
     ...{ name, config, touchedAtMs, tail },
     isExcess(limits, nowMs) {
-      if (!isShared) return isExcess(oldest, tail, limits, nowMs);
-      return oldestShared(files, layout, sidecar).then((shared) => isExcess(shared, tail, limits, nowMs));
+      if (!isShared) {
+        const oldest = oldestOf(partsOf(sidecar.segments, position, tail), nowMs);
+        return isExcess(oldest, tail, limits, nowMs);
+      }
+      return oldestShared(files, layout, sidecar, nowMs).then((shared) => isExcess(shared, tail, limits, nowMs));
     },
   };
 }

@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { dirname, join, resolve, sep } from "node:path";
 import { reasonOf } from "../disk/error-reasons.js";
-import { errorCode, errorPath, isDiskFull, readWhole, removeFile, type Files } from "../disk/files.js";
+import { errorCode, errorPath, isDiskFull, readWhole, removeFile, SyncError, type Files } from "../disk/files.js";
 import { journalSequenceOf, type Layout } from "../format/layout.js";
 import { DirectoryError } from "./lock.js";
 import { readMarker, replaceMarker } from "./marker.js";
@@ -28,6 +28,8 @@ export async function prepareDirectory(
     // From now on it is no copy of another, which a backup may change. And
     // the process that wrote the marker may have been killed before its entry was permanent.
     await removeFile(files, layout.backup);
+    // Not every copy has empty directories, and the trash is empty after a clean end.
+    await files.makeDirectory(layout.trash);
     await syncEntries(files, layout);
     await makeShards(files, layout);
     return { id, isNew: false };
@@ -66,13 +68,15 @@ async function syncEntries(files: Files, { root }: Layout): Promise<void> {
       await files.syncDirectory(dirname(path));
     } catch (error) {
       // What can't be opened or synced was not made by this process.
-      if (!["EACCES", "EPERM", "EROFS", "EINVAL"].includes(errorCode(error))) throw error;
+      const reason = error instanceof SyncError ? error.cause : error;
+      if (!["EACCES", "EPERM", "EROFS", "EINVAL"].includes(errorCode(reason))) throw error;
     }
   }
 }
 
 /** Says in one line why the system won't let us use a directory, or a file in it. */
 export function explainUnusable(root: string, error: unknown): unknown {
+  if (error instanceof SyncError) return new DirectoryError(`the directory ${root} can't be used: ${error.message}`);
   // What has a code is the system's word; anything else is a fault of ours, or says what is wrong by itself.
   if (errorCode(error) === "") return error;
   const path = errorPath(error);

@@ -56,7 +56,7 @@ export function mustExist(mode: OpenMode): boolean {
  * A sync failed, whatever the reason: what it covered may be neither on the disk nor in memory any more, and the next
  * sync would not say so. That passes for nobody, so it has no code.
  */
-class SyncError extends Error {
+export class SyncError extends Error {
   override readonly name = "SyncError";
 }
 

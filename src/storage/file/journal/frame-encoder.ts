@@ -19,6 +19,8 @@ const MAX_FRAME_BYTES = 1024 * 1024;
 /** What a record has beside its payload, and who its stream and its companion's are, with the longest names. */
 const MAX_HEADS_BYTES = 64 * 1024;
 const INITIAL_BUFFER_BYTES = 64 * 1024;
+/** These take nothing but their record, and let files go. */
+const FREEING: ReadonlySet<JournalEntry["kind"]> = new Set([RecordKind.delete, RecordKind.softDelete, RecordKind.trim]);
 
 /** Packs entries into frames. One frame at a time: the buffer is used again for the next. */
 export class FrameEncoder {
@@ -47,11 +49,14 @@ export class FrameEncoder {
     return Math.max(MAX_FRAME_BYTES, payloadBytes + MAX_HEADS_BYTES);
   }
 
-  /** The bytes of a frame with nothing but an entry and its companion. */
-  frameLengthOf(entry: JournalEntry, file: JournalFile): number {
-    const { companion } = entry;
+  /** Whether all that `queue` has to write makes room, and the first of it fits into what the file has on disk. */
+  fitsReserve(file: JournalFile | null, queue: readonly JournalEntry[]): boolean {
+    const entries = queue.filter(writesRecord);
+    const [first] = entries;
+    if (file === null || first === undefined || !entries.every(({ kind }) => FREEING.has(kind))) return false;
+    const { companion } = first;
     const ofCompanion = companion === null ? 0 : lengthOf(companion, identityFor(companion.stream, file));
-    return FRAME_HEADER_BYTES + lengthOf(entry, identityFor(entry.stream, file)) + ofCompanion;
+    return file.fits(FRAME_HEADER_BYTES + lengthOf(first, identityFor(first.stream, file)) + ofCompanion);
   }
 
   /** Where the frame after `frame`, which is at `offset`, begins. */

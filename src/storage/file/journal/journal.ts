@@ -12,7 +12,6 @@ import { limitBytes, type JournalFile } from "./journal-file.js";
 import { JournalRefusal } from "./journal-refusal.js";
 import { JournalSupply, type JournalSupplyOptions, type JournalUsage } from "./journal-supply.js";
 import type { Lack, DiskSpace } from "../disk/disk-space.js";
-import { fitsReserve } from "./journal-reserve.js";
 import { takeBack, type SentFrame } from "./sent-frame.js";
 
 /** Where a journal goes on, and how. */
@@ -364,11 +363,10 @@ export class Journal {
     return this.#lackRoom();
   }
 
-  /** Nothing can be written now but what makes room: entries wait, unless the disk is full, or no file opens for long. */
+  /** Nothing but what makes room is written now: others wait, unless the disk is full, or no file opens for long. */
   #lackRoom(): JournalFile | null {
     const { lack, isStuck, isBusy } = this.#supply;
-    this.#isInReserve =
-      (lack !== null || (isStuck && !isBusy)) && fitsReserve(this.#active, this.#queue, this.#encoder);
+    this.#isInReserve = (lack !== null || (isStuck && !isBusy)) && this.#encoder.fitsReserve(this.#active, this.#queue);
     if (this.#isInReserve) return this.#active;
     if (isStuck) this.#refuse(isBusy ? "file" : "checkpoint-room");
     else if (lack !== null) this.#lackFrame([], lack);

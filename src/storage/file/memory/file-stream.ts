@@ -13,7 +13,7 @@ import { MutableState } from "../../state.js";
 import { AppendIndex, indexOfOne, UNKNOWN_INDEX } from "../format/append-index.js";
 import { Lineage } from "./lineage.js";
 import type { StreamIdentity } from "../format/record.js";
-import { endOf, isExcess, partsOf, type OldestPart, type Part, type Segment } from "./segment.js";
+import { endOf, isExcess, oldestOf, partsOf, type Part, type Segment } from "./segment.js";
 import type { Sidecar } from "../format/sidecar.js";
 import type { SmallSet } from "./small-set.js";
 import { StreamDisk } from "./stream-disk.js";
@@ -151,12 +151,6 @@ export class FileStream implements StoredStream {
     return this.ties.parent === null ? 0 : this.ties.parent.forkDepth + 1;
   }
 
-  /** `null` when nothing is retained. */
-  get oldest(): OldestPart | null {
-    for (const part of this.#parts()) return { end: part.end, newestAtMs: part.newestAtMs };
-    return null;
-  }
-
   get newestAtMs(): number | null {
     return this.#last?.newestAtMs ?? null;
   }
@@ -164,18 +158,22 @@ export class FileStream implements StoredStream {
   /** Where the stream would begin without the segments beyond what `limits` keep; `null` when there is none. */
   excessPlace(limits: RetentionLimits, nowMs: number): Place | null {
     const { tail } = this.state;
-    if (!isExcess(this.oldest, tail, limits, nowMs)) return null;
-    return this.trimPlace(Math.max(tail - limits.maxBytes, this.endOfOlderThan(nowMs - limits.maxAgeMs)));
+    if (!isExcess(oldestOf(this.#parts(), nowMs), tail, limits, nowMs)) return null;
+    return this.trimPlace(Math.max(tail - limits.maxBytes, this.#endOfOlderThan(nowMs - limits.maxAgeMs, nowMs)));
   }
 
   /** The end of the last segment with only bytes that were appended before `atMs`; `earliest` when there is none. */
-  endOfOlderThan(atMs: number): Position {
-    let end = this.earliest;
-    for (const part of this.#parts()) {
-      if (part.newestAtMs >= atMs) break;
-      end = part.end;
+  #endOfOlderThan(atMs: number, nowMs: number): Position {
+    let older = this.earliest;
+    let before = older;
+    for (const { firstAtMs, newestAtMs, end } of this.#parts()) {
+      if (firstAtMs < atMs) older = before;
+      if (newestAtMs < atMs) older = end;
+      // What a clock that was ahead dated in the future is no newer than what comes after it.
+      else if (newestAtMs <= nowMs) break;
+      before = end;
     }
-    return end;
+    return older;
   }
 
   /** What is kept, oldest first: segments, or as much of others' as was inherited. */
@@ -259,12 +257,13 @@ export class FileStream implements StoredStream {
     if (length > 0) {
       const { start } = this.reservedSegment;
       const used = position - start;
-      const isFull =
-        used + length > roll.bytes || (roll.ageMs < Infinity && atMs - this.reservedSegment.firstAtMs >= roll.ageMs);
+      // Also where its first byte is from a clock that was ahead by more.
+      const isOld = roll.ageMs < Infinity && Math.abs(atMs - this.reservedSegment.firstAtMs) >= roll.ageMs;
       // The segment is about to be dropped, or is damaged.
       const isLost =
         start < Math.max(this.earliest, this.pendingTrim?.position ?? 0) || this.damagedSegments?.has(start) === true;
-      if (used === 0 || isFull || isLost) this.reservedSegment = { start: position, firstAtMs: atMs };
+      if (used === 0 || used + length > roll.bytes || isOld || isLost)
+        this.reservedSegment = { start: position, firstAtMs: atMs };
     }
     this.reservedTail = position + length;
     return { position, segmentStart: this.reservedSegment.start };

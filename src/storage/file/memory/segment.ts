@@ -27,7 +27,7 @@ export interface UncheckedBytes {
 export interface OldestPart {
   /** Where it ends. */
   readonly end: Position;
-  /** When its newest byte was appended. */
+  /** When its newest byte was appended, at the latest. */
   readonly newestAtMs: number;
 }
 
@@ -40,18 +40,36 @@ export function isExcess(oldest: OldestPart | null, tail: Position, limits: Rete
 /** A piece of a stream that lies in one segment. */
 export interface Part extends OldestPart {
   readonly segmentStart: Position;
+  /** When the first byte of the segment was appended. */
+  readonly firstAtMs: number;
+}
+
+/**
+ * The first of `parts`, `null` where there is none. A clock that was ahead may have dated it in the future: its bytes
+ * are no newer than those of the parts after it.
+ */
+export function oldestOf(parts: Iterable<Part>, nowMs: number): OldestPart | null {
+  let first: Part | null = null;
+  let newestAtMs = Infinity;
+  for (const part of parts) {
+    newestAtMs = Math.min(newestAtMs, first === null ? part.newestAtMs : part.firstAtMs);
+    first ??= part;
+    if (newestAtMs <= nowMs) break;
+  }
+  return first === null ? null : { end: first.end, newestAtMs };
 }
 
 /** The segments of a stream between two positions, cut to them. */
 export function* partsOf(
-  segments: readonly Pick<Segment, "start" | "length" | "newestAtMs">[],
+  segments: readonly Pick<Segment, "start" | "length" | "firstAtMs" | "newestAtMs">[],
   from: Position,
   to: Position,
 ): Generator<Part> {
   for (const segment of segments) {
     if (segment.start >= to) return;
     const end = Math.min(endOf(segment), to);
-    if (end > from) yield { segmentStart: segment.start, end, newestAtMs: segment.newestAtMs };
+    const { start: segmentStart, firstAtMs, newestAtMs } = segment;
+    if (end > from) yield { segmentStart, end, firstAtMs, newestAtMs };
   }
 }
 

@@ -92,10 +92,14 @@ export async function replayJournal(
   const leftIds = new Set(left.map(({ id }) => id));
   for (const file of journal) {
     if ((await keepLeft(steps, survey, file, leftIds)) === file.path) continue;
-    if (isKept) await steps.quarantine.move(file.path);
-    else await files.unlink(file.path);
+    if (isKept) {
+      await steps.quarantine.move(file.path);
+    } else {
+      await files.unlink(file.path);
+      // One that is gone while an older one is there leaves a gap.
+      await files.syncDirectory(layout.journal);
+    }
   }
-  await files.syncDirectory(layout.journal);
   return left;
 }
 

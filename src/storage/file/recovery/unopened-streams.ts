@@ -148,12 +148,12 @@ export class UnopenedStreams {
     );
     try {
       await this.#apply(stream, records);
+      stream.disk.recovering = false;
+      if (records.isKept && stream.damage === null) await this.#prove(stream);
     } catch (error) {
       this.#parts.cache.drop(stream);
       throw error;
     }
-    stream.disk.recovering = false;
-    if (records.isKept && stream.damage === null) await this.#prove(stream);
     records.applied(stream);
     this.#waiting.delete(name);
     return stream;

@@ -70,6 +70,7 @@ export class SidecarWriter {
     const { directory } = stream;
     await files.makeDirectory(directory);
     this.#shards.note(directory);
+    stream.disk.hasDirectory = true;
     const path = sidecarPath(directory);
     const sidecar = await readWhole(files, path);
     await writeReplacement(files, path, encodeNotice(stream, damage));

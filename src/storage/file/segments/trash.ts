@@ -88,12 +88,15 @@ export class Trash {
 
   /** Removes a leftover only when the rename meets it: recovery discards thousands of directories that never were. */
   async #moveTo(directory: string, target: string): Promise<void> {
-    const { files } = this.#parts;
+    const { files, layout } = this.#parts;
     try {
       await files.rename(directory, target);
     } catch (error) {
-      if (!["ENOTEMPTY", "EEXIST"].includes(errorCode(error))) throw error;
-      await files.removeTree(target);
+      const code = errorCode(error);
+      // The directory is missing, or the trash is: only the first means that nothing has to go.
+      if (code === "ENOENT") await files.makeDirectory(layout.trash);
+      else if (["ENOTEMPTY", "EEXIST"].includes(code)) await files.removeTree(target);
+      else throw error;
       await files.rename(directory, target);
     }
   }

@@ -11,6 +11,7 @@ export const EXPECTED_HEADER = "Nats-Expected-Last-Subject-Sequence";
 
 /** Error codes of JetStream's API; errors.json of nats-server names them. */
 export const API_ERROR = {
+  accountExceeded: 10_002,
   noSuchMessage: 10_037,
   noSuchStream: 10_059,
   nameInUse: 10_058,
@@ -72,7 +73,12 @@ export function majorityAgoMs(info: ApiAnswer, copies: number): number | null {
   return ns === undefined ? null : ns / 1e6;
 }
 
-const FULL: ReadonlySet<number> = new Set([API_ERROR.noResources, API_ERROR.storageExceeded, API_ERROR.memoryExceeded]);
+const FULL: ReadonlySet<number> = new Set([
+  API_ERROR.accountExceeded,
+  API_ERROR.noResources,
+  API_ERROR.storageExceeded,
+  API_ERROR.memoryExceeded,
+]);
 
 /** What an acknowledgement says of a publish. */
 export function publishedOf(message: NatsMessage): Published {

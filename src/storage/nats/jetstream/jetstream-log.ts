@@ -31,6 +31,8 @@ import { ShardHealth } from "./shard-health.js";
 const ANSWER_TIMEOUT_MS = 2000;
 /** How long a server that is not the leader is waited for. */
 const DIRECT_TIMEOUT_MS = 1000;
+/** How often a leader is asked of which it is not certain that it is one. */
+const MAX_TRIES = 2;
 /** Most messages of one read. */
 const MAX_BATCH = 1000;
 /** Heads that are fetched at a time. */
@@ -92,9 +94,7 @@ export class JetStreamLog implements ReplicatedLog {
 
   async #leaderMessage(stream: string, query: object): Promise<LogMessage | null> {
     this.#mayBeLed(stream);
-    const answer = await this.#leaderGet(stream, query);
-    if (answer === null) throw new LogUnavailableError(`no leader answers for ${stream}`, stream);
-    await this.#mustBeLed(stream);
+    const answer = await this.#askLeader(stream, `STREAM.MSG.GET.${stream}`, query);
     const fault = faultOfAnswer(answer);
     if (fault?.code === API_ERROR.noSuchMessage) return null;
     if (fault !== null) throw new LogUnavailableError(`${stream} can't be read: ${fault.description}`, stream);
@@ -106,10 +106,6 @@ export class JetStreamLog implements ReplicatedLog {
     if (this.#health.isGivenUp(stream)) throw new LogUnavailableError(`${stream} has had no leader for long`, stream);
   }
 
-  #leaderGet(stream: string, query: object): Promise<ApiAnswer | null> {
-    return this.#call(`STREAM.MSG.GET.${stream}`, query);
-  }
-
   /** What the leader of a stream answers to a call of the API; `null` where it does not. */
   async #call(call: string, query: object): Promise<ApiAnswer | null> {
     const { requests } = this.#connection;
@@ -118,10 +114,20 @@ export class JetStreamLog implements ReplicatedLog {
     return jsonOf(answer.message);
   }
 
-  /** Throws unless who has just answered certainly led the stream: one that was cut off may have missed messages. */
-  async #mustBeLed(stream: string): Promise<void> {
-    const isLed = await this.#health.wasLed(stream, this.#health.nowMs);
-    if (!isLed) throw new LogUnavailableError(`${stream} may have another leader`, stream);
+  /**
+   * What is answered by who certainly leads a stream: one that was cut off may have missed messages. What is known only
+   * since the question went out may be of another than who answers it: then it is asked again.
+   */
+  async #askLeader(stream: string, call: string, query: object): Promise<ApiAnswer> {
+    for (let tries = 1; ; tries += 1) {
+      const wasKnown = this.#health.isLedAt(stream, this.#health.nowMs);
+      const answer = await this.#call(call, query);
+      if (answer === null) throw new LogUnavailableError(`no leader answers for ${stream}`, stream);
+      const { nowMs } = this.#health;
+      if (wasKnown && this.#health.isLedAt(stream, nowMs)) return answer;
+      if (tries === MAX_TRIES || !(await this.#health.wasLed(stream, nowMs)))
+        throw new LogUnavailableError(`${stream} may have another leader`, stream);
+    }
   }
 
   async #majorityAgo(stream: string): Promise<number | null> {
@@ -143,7 +149,7 @@ export class JetStreamLog implements ReplicatedLog {
     const call = `$JS.API.DIRECT.GET.${this.#streamOf(subject)}`;
     const { requests } = this.#connection;
     const answers = await requests.gather(call, JSON.stringify(query), DIRECT_TIMEOUT_MS, isLastOfBatch);
-    const found = answers?.flatMap((message) => messageOfHeaders(message) ?? []) ?? [];
+    const found = answers.flatMap((message) => messageOfHeaders(message) ?? []);
     if (found.length > 0) return found;
     const next = await this.next(subject, sequence);
     return next === null ? [] : [next];
@@ -153,14 +159,13 @@ export class JetStreamLog implements ReplicatedLog {
     // Nearly always there is none, and that is quickly said.
     if ((await this.next(filter, 1)) === null) return 0;
     const stream = this.#streamOf(filter);
-    const answer = await this.#call(`STREAM.INFO.${stream}`, { subjects_filter: filter });
-    if (answer !== null) await this.#mustBeLed(stream);
-    const state = answer?.["state"];
+    const answer = await this.#askLeader(stream, `STREAM.INFO.${stream}`, { subjects_filter: filter });
+    const state = answer["state"];
     const count: unknown = typeof state === "object" && state !== null ? Reflect.get(state, "num_subjects") : undefined;
     const found: unknown = typeof state === "object" && state !== null ? Reflect.get(state, "subjects") : undefined;
     if (typeof found === "object" && found !== null) return Object.keys(found).length;
     if (typeof count === "number") return count;
-    throw new LogUnavailableError(`no leader answers for ${stream}`, stream);
+    throw new LogUnavailableError(`${stream} can't be counted: ${faultOfAnswer(answer)?.description ?? ""}`, stream);
   }
 
   /** Parts are JetStream streams. */
@@ -234,7 +239,7 @@ export class JetStreamLog implements ReplicatedLog {
       count === batch || messageOfConsumer(message)?.pending === 0 || (message.headers?.code ?? 0) > 0;
     const call = `$JS.API.CONSUMER.MSG.NEXT.${stream}.${name}`;
     const messages = await this.#connection.requests.gatherDeliveries(call, query, HEADS_TIMEOUT_MS, isLast);
-    const heads = messages?.flatMap((message) => messageOfConsumer(message) ?? []) ?? [];
+    const heads = messages.flatMap((message) => messageOfConsumer(message) ?? []);
     if (heads.length === 0) throw new LogUnavailableError(`${stream} can't be listed: its consumer is gone`, stream);
     return heads;
   }

@@ -28,8 +28,8 @@ interface Question {
 interface Pending extends Question {
   readonly token: string;
   readonly reply: string;
-  /** By the clock that never jumps. */
-  readonly endsAtMs: number;
+  /** By the clock that never jumps; put off by each message of an answer that has several. */
+  endsAtMs: number;
 }
 
 const NO_RESPONDERS = 503;
@@ -105,11 +105,10 @@ export class Requests {
     });
   }
 
-  /** Sends a request and gathers what comes until the last; `null` where that does not come in time. */
-  gather(subject: string, payload: string, timeoutMs: number, isLast: IsLast): Promise<readonly NatsMessage[] | null> {
+  /** Sends a request and gathers what comes until the last, or until nothing has come for `timeoutMs`. */
+  gather(subject: string, payload: string, timeoutMs: number, isLast: IsLast): Promise<readonly NatsMessage[]> {
     return new Promise((resolve) => {
-      const onMessage = gathering(isLast, resolve);
-      this.#send({ subject, payload, timeoutMs, fields: null, onMessage, onEnd: () => resolve(null) });
+      this.#send({ subject, payload, timeoutMs, fields: null, ...gathering(isLast, resolve) });
     });
   }
 
@@ -119,15 +118,14 @@ export class Requests {
     payload: string,
     timeoutMs: number,
     isLast: IsLast,
-  ): Promise<readonly NatsMessage[] | null> {
-    if (!this.#isConnected) return Promise.resolve(null);
+  ): Promise<readonly NatsMessage[]> {
+    if (!this.#isConnected) return Promise.resolve([]);
     const token = this.#nextToken();
     const inbox = `${this.#inbox}.d.${token}`;
     const callback = (_error: Error | null, message: NatsMessage): void => this.#take(token, message);
     const subscription = this.#connection.subscribe(inbox, { callback });
-    const gathered = new Promise<readonly NatsMessage[] | null>((resolve) => {
-      const onMessage = gathering(isLast, resolve);
-      this.#put(token, inbox, { subject, payload, timeoutMs, fields: null, onMessage, onEnd: () => resolve(null) });
+    const gathered = new Promise<readonly NatsMessage[]>((resolve) => {
+      this.#put(token, inbox, { subject, payload, timeoutMs, fields: null, ...gathering(isLast, resolve) });
     });
     return gathered.finally(() => subscription.unsubscribe());
   }
@@ -177,7 +175,10 @@ export class Requests {
   }
 
   #take(token: string, message: NatsMessage): void {
-    if (this.#pending.get(token)?.onMessage(message) === true) this.#pending.delete(token);
+    const pending = this.#pending.get(token);
+    if (pending === undefined) return;
+    if (pending.onMessage(message)) this.#pending.delete(token);
+    else pending.endsAtMs = this.#nowMs() + pending.timeoutMs;
   }
 
   #end(pending: Pending, kind: "nobody" | "silence"): void {
@@ -218,19 +219,21 @@ function itself(answer: Answer): Answer {
   return answer;
 }
 
-/** Gathers messages until the last; says whether that has come. */
+/** Gathers messages until the last, or as many as come. */
 function gathering(
   isLast: IsLast,
-  resolve: (found: readonly NatsMessage[] | null) => void,
-): (message: NatsMessage) => boolean {
+  resolve: (found: readonly NatsMessage[]) => void,
+): Pick<Question, "onMessage" | "onEnd"> {
   const found: NatsMessage[] = [];
-  return (message) => {
+  const onEnd = (): void => resolve(found);
+  const onMessage = (message: NatsMessage): boolean => {
     const isNobody = isFromNobody(message);
     if (!isNobody) found.push(message);
     const isOver = isNobody || isLast(message, found.length);
-    if (isOver) resolve(isNobody ? null : found);
+    if (isOver) onEnd();
     return isOver;
   };
+  return { onMessage, onEnd };
 }
 
 function isFromNobody({ headers, data }: NatsMessage): boolean {

@@ -69,9 +69,14 @@ export class ShardHealth {
     if (atMs >= (this.#leaderlessSinceMs.get(stream) ?? Infinity)) this.#leaderlessSinceMs.delete(stream);
   }
 
-  /** Whether who answered as the leader of a stream at this moment certainly was it. */
+  /** Whether it is known already that the stream had no other leader at this moment than the one with a majority. */
+  isLedAt(stream: string, atMs: number): boolean {
+    return (this.#heldAtMs.get(stream) ?? -Infinity) + LEASE_MS >= atMs;
+  }
+
+  /** Whether that is so; asks where it is not known. */
   async wasLed(stream: string, atMs: number): Promise<boolean> {
-    for (let questions = 0; !this.#isLedAt(stream, atMs); questions += 1) {
+    for (let questions = 0; !this.isLedAt(stream, atMs); questions += 1) {
       if (questions === MAX_QUESTIONS) return false;
       await this.#ask(stream);
     }
@@ -103,10 +108,6 @@ export class ShardHealth {
       await new Promise<void>((resolve) => void clock.after(LOOK_AGAIN_MS, resolve));
     }
     return !this.#leaderlessSinceMs.has(stream);
-  }
-
-  #isLedAt(stream: string, atMs: number): boolean {
-    return (this.#heldAtMs.get(stream) ?? -Infinity) + LEASE_MS >= atMs;
   }
 
   #ask(stream: string): Promise<void> {

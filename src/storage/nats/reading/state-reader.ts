@@ -1,9 +1,11 @@
+import { EventEmitter } from "node:events";
 import type { Clock } from "../../../ops/clock.js";
 import {
   DamagedStreamError,
   type ForkOrigin,
   type MaybePromise,
   type ProducerMark,
+  type Standing,
   type StreamConfig,
 } from "../../storage.js";
 import { MutableState } from "../../state.js";
@@ -28,8 +30,16 @@ export interface ClusterParts {
 /** A stream in memory, by its name and id. */
 type Known = (name: string, id: string) => ClusterStream | null;
 
+/** What the rest of the engine is told of streams in memory. */
+interface StateEvents {
+  /** Its name does not stand for it any more. */
+  gone: [stream: ClusterStream];
+  /** The log has this for its last, and no longer what was known: it is to be read anew. */
+  lost: [stream: ClusterStream, sequence: number];
+}
+
 /** Reads the states of streams from the log: again for those in memory, and for the first time for others. */
-export class StateReader {
+export class StateReader extends EventEmitter<StateEvents> {
   readonly #parts: ClusterParts;
   /** Requests that were sent: they may have missed what was acknowledged since. */
   readonly #sent = new Map<ClusterStream, Promise<void>>();
@@ -39,6 +49,7 @@ export class StateReader {
   readonly #tombstones = new Map<string, number>();
 
   constructor(parts: ClusterParts) {
+    super();
     this.#parts = parts;
   }
 
@@ -69,13 +80,17 @@ export class StateReader {
 
   async #refreshNow(stream: ClusterStream): Promise<void> {
     if (stream.standing === "gone") return;
+    // Hints may bring more meanwhile than the answer has.
+    const { sequence: known } = stream;
     const isThere = await this.#fromLast(stream.name, async (last) => {
-      if (last.sequence > stream.sequence) await this.take(stream, decodeChange(last));
+      if (last.sequence < known) this.#lose(stream, last.sequence);
+      else if (last.sequence > stream.sequence) await this.take(stream, decodeChange(last));
       // Its forks come and go without a message of its own.
       else if (stream.standing === "kept") await this.#takeDeletion(stream, last.sequence);
       return true;
     });
-    if (isThere === null) return stream.end("gone");
+    if (isThere === null) this.#end(stream, "gone");
+    if (hasGone(stream)) return;
     const nowMs = this.#parts.clock.nowMs();
     if (seemsExpired(stream.config, stream.state.touchedAtMs, nowMs)) await this.#takeTouch(stream);
     if (stream.mayHaveFewerForks(nowMs)) await this.recountForks(stream);
@@ -86,12 +101,14 @@ export class StateReader {
   take(stream: ClusterStream, placed: PlacedChange, isCached = true): MaybePromise<void> {
     const { change, sequence, previous } = placed;
     if (sequence <= stream.sequence || stream.standing === "gone") return;
-    if (change.id !== stream.id) return stream.end("gone");
+    if (change.id !== stream.id) return this.#end(stream, "gone");
+    // Each begins where the one before it ends.
+    if (change.from < stream.state.tail) return this.#lose(stream, sequence);
     if (change.deletedAtMs !== null) return this.#takeDeletion(stream, sequence);
     const { kind } = change.producers;
     const adopt = (producers: ReadonlyMap<string, ProducerMark> | null): void => {
-      // Another may have come while the producers were looked for.
-      if (sequence <= stream.sequence) return;
+      // Another may have come while the producers were looked for, or the end.
+      if (sequence <= stream.sequence || hasGone(stream)) return;
       // Whoever is told of it reads it at once.
       if (isCached) this.#parts.cache.add(stream, placed);
       else this.#parts.cache.drop(stream);
@@ -108,7 +125,18 @@ export class StateReader {
     stream.sequence = Math.max(stream.sequence, sequence);
     stream.forkCount = forks;
     if (forks === 0) this.#noteTombstone(stream.name, sequence);
-    stream.end(forks > 0 ? "kept" : "gone");
+    this.#end(stream, forks > 0 ? "kept" : "gone");
+  }
+
+  /** What was known is not there any more, as after a power failure of servers that had not yet synced it. */
+  #lose(stream: ClusterStream, sequence: number): void {
+    this.emit("lost", stream, sequence);
+    this.#end(stream, "gone");
+  }
+
+  #end(stream: ClusterStream, standing: Exclude<Standing, "live">): void {
+    stream.end(standing);
+    if (standing === "gone") this.emit("gone", stream);
   }
 
   /** Counts the forks of a live stream again: any front end may have deleted some. */
@@ -242,6 +270,11 @@ export class StateReader {
     const next = await log.next(subject, sequence + 1);
     return next === null ? [] : [decodeChange(next)];
   }
+}
+
+/** Asked where it may have gone since it was last looked at. */
+function hasGone({ standing }: ClusterStream): boolean {
+  return standing === "gone";
 }
 
 /** Whether the time of a stream is over by what is known of its last use, which others may have noted since. */

@@ -82,6 +82,11 @@ export class StreamBytes {
     return endsAfter(this.#keep(owner, messages, from).ends, at, end);
   }
 
+  /** Forgets what was read last of a stream. */
+  forget(stream: ClusterStream): void {
+    this.#runs.delete(stream);
+  }
+
   #kept(owner: ClusterStream, position: Position): Run | null {
     const run = this.#runs.get(owner);
     return run !== undefined && run.from <= position && position < run.from + run.bytes.length ? run : null;

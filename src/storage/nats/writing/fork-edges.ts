@@ -1,8 +1,10 @@
 import type { ForkOrigin, Settlement } from "../../storage.js";
 import { decodeChange, decodeEdge, encodeEdge } from "../log/change.js";
+import type { Published } from "../log/replicated-log.js";
 import type { ClusterStream } from "../memory/cluster-stream.js";
 import type { ClusterParts, StateReader } from "../reading/state-reader.js";
 import { publishAnyhow, type PublishingOptions } from "./publishing.js";
+import { dropNote } from "./read-notes.js";
 
 /** How long a change may linger on its way: what looks dead before that may yet come to life. */
 export const LINGERING_MS = 10 * 60_000;
@@ -28,7 +30,8 @@ export class ForkEdges {
     const { log, subjects, clock } = this.#parts;
     const edge = subjects.ofEdge(origin.name, origin.id, forkId);
     const head = encodeEdge({ source: origin.name, id: origin.id, fork, forkId, atMs: clock.nowMs() });
-    const published = await publishAnyhow(this.#publishing, edge, head, Buffer.alloc(0));
+    const publish = async (): Promise<Published["kind"]> => (await log.publish(edge, head, Buffer.alloc(0), null)).kind;
+    const published = await publishAnyhow(this.#publishing, publish);
     if (published === "full") return "storage-full";
     if (published !== "stored") return "overloaded";
     const last = await log.last(subjects.ofStream(origin.name));
@@ -73,10 +76,11 @@ export class ForkEdges {
     if (source.standing === "gone") await this.dropBytes(source);
   }
 
-  /** Drops what is before the tombstone of a deleted stream without forks. */
+  /** Drops what is before the tombstone of a deleted stream without forks, and the note of its last read. */
   async dropBytes(stream: ClusterStream): Promise<void> {
     const { log, subjects } = this.#parts;
     await log.purge(subjects.ofStream(stream.name), stream.sequence);
     await this.untie(stream);
+    await dropNote(this.#parts, stream);
   }
 }

@@ -1,4 +1,3 @@
-import { stopwatchMs } from "../../../ops/clock.js";
 import type { ClusterFigures, StorageObserver } from "../../figures.js";
 import type { AppendRecord, Position, Rejection, Settlement } from "../../storage.js";
 import { LogUnavailableError, type Published } from "../log/replicated-log.js";
@@ -46,7 +45,7 @@ interface Queue {
 }
 
 /** What the publisher works with. */
-export interface PublisherOptions extends Pick<PublishingOptions, "timeoutMs" | "random"> {
+export interface PublisherOptions extends Pick<PublishingOptions, "stopwatchMs" | "timeoutMs" | "random"> {
   readonly parts: ClusterParts;
   readonly states: StateReader;
   readonly reserve: Reserve;
@@ -83,10 +82,10 @@ export class Publisher {
   #decidedAgain = 0;
 
   constructor(options: PublisherOptions) {
-    const { parts, timeoutMs, random } = options;
+    const { parts, stopwatchMs, timeoutMs, random, onFault } = options;
     this.#options = options;
-    this.#publishing = { log: parts.log, clock: parts.clock, timeoutMs, random };
-    this.#notes = new ReadNotes(parts.subjects, this.#publishing);
+    this.#publishing = { log: parts.log, clock: parts.clock, stopwatchMs, timeoutMs, random };
+    this.#notes = new ReadNotes(parts.subjects, this.#publishing, onFault);
   }
 
   /** Payload that waits for the log. */
@@ -246,18 +245,18 @@ export class Publisher {
 
   /** What `makesRoom` is stored where there is none, too. */
   async #outcomeOf(stream: ClusterStream, draft: Draft, makesRoom: boolean): Promise<Outcome> {
-    const { parts, states, observer } = this.#options;
+    const { parts, states, observer, stopwatchMs } = this.#options;
     const subject = (stream.subject ??= parts.subjects.ofStream(stream.name));
     const previous = stream.sequence;
-    const attempt: Attempt = { subject, draft, expected: previous, sentAtMs: parts.clock.nowMs() };
-    const startedMs = stopwatchMs();
+    const sentAtMs = stopwatchMs();
+    const attempt: Attempt = { subject, draft, expected: previous, sentAtMs };
     try {
       const first = await parts.log.publish(subject, draft.head, draft.body, previous);
       const outcome =
         first.kind === "stored" ? first : await this.#outcomeAfter(first, attempt, makesRoom ? stream.name : null);
       if (outcome.kind === "stored") {
         const { change, body } = draft;
-        observer?.messageStored(stopwatchMs() - startedMs, change.records.length, body.length);
+        observer?.messageStored(stopwatchMs() - sentAtMs, change.records.length, body.length);
         const taken = states.take(stream, { change, sequence: outcome.sequence, previous, body });
         if (taken !== undefined) await taken;
       }
@@ -270,12 +269,12 @@ export class Publisher {
 
   /** Where there is no room, that which is held for `roomOf`, a stream, is used; `null` for a message that may not. */
   async #outcomeAfter(first: Published, attempt: Attempt, roomOf: string | null): Promise<Outcome> {
-    const { parts, reserve } = this.#options;
+    const { parts, reserve, stopwatchMs } = this.#options;
     const { subject, draft, expected } = attempt;
     let outcome = await publishAgain(this.#publishing, attempt, first);
     for (let tries = 0; outcome.kind === "full" && roomOf !== null && tries < MAX_TRIES_TO_MAKE_ROOM; tries += 1) {
       if (!(await reserve.makeRoomFor(roomOf))) break;
-      const again = { ...attempt, sentAtMs: parts.clock.nowMs() };
+      const again = { ...attempt, sentAtMs: stopwatchMs() };
       const published = await parts.log.publish(subject, draft.head, draft.body, expected);
       outcome = await publishAgain(this.#publishing, again, published);
     }

@@ -12,7 +12,9 @@ export type Outcome =
 /** How publishes are repeated. */
 export interface PublishingOptions {
   readonly log: ReplicatedLog;
-  readonly clock: Clock;
+  readonly clock: Pick<Clock, "after">;
+  /** Milliseconds since any moment, which no change of the system's time moves. */
+  readonly stopwatchMs: () => number;
   /** How long a message is published again while nobody can say what became of it. */
   readonly timeoutMs: number;
   /** From 0 to 1. */
@@ -27,6 +29,7 @@ export interface Attempt {
   readonly subject: string;
   readonly draft: Draft;
   readonly expected: number;
+  /** By the stopwatch. */
   readonly sentAtMs: number;
 }
 
@@ -35,7 +38,7 @@ export interface Attempt {
  * the same expectation: at most one of the copies can follow it.
  */
 export async function publishAgain(
-  { log, clock, timeoutMs, random }: PublishingOptions,
+  { log, clock, stopwatchMs, timeoutMs, random }: PublishingOptions,
   { subject, draft, expected, sentAtMs }: Attempt,
   published: Published,
 ): Promise<Outcome> {
@@ -50,26 +53,24 @@ export async function publishAgain(
       const found = await whatFollows(log, subject, draft.change.publication, expected);
       if (found !== null) return found;
     }
-    if (clock.nowMs() >= untilMs) return { kind: mayBeThere ? "unknown" : "untaken" };
+    if (stopwatchMs() >= untilMs) return { kind: mayBeThere ? "unknown" : "untaken" };
     await new Promise<void>((resolve) => void clock.after(pauseMs * (0.5 + random()), resolve));
     published = await log.publish(subject, draft.head, draft.body, expected);
   }
 }
 
 /**
- * Publishes a message whatever is there, again until it is stored, has no room, or the time is over; says how that
- * ended. It may be stored several times.
+ * Calls `publish` again until the message is stored, has no room, or the time is over; says how that ended. It may be
+ * stored several times.
  */
 export async function publishAnyhow(
-  { log, clock, timeoutMs, random }: PublishingOptions,
-  subject: string,
-  head: string,
-  body: Buffer,
+  { clock, stopwatchMs, timeoutMs, random }: Omit<PublishingOptions, "log">,
+  publish: () => Promise<Published["kind"]>,
 ): Promise<Published["kind"]> {
-  const untilMs = clock.nowMs() + timeoutMs;
+  const untilMs = stopwatchMs() + timeoutMs;
   for (let pauseMs = MIN_PAUSE_MS; ; pauseMs = Math.min(2 * pauseMs, MAX_PAUSE_MS)) {
-    const { kind } = await log.publish(subject, head, body, null);
-    if (kind === "stored" || kind === "full" || clock.nowMs() >= untilMs) return kind;
+    const kind = await publish();
+    if (kind === "stored" || kind === "full" || stopwatchMs() >= untilMs) return kind;
     await new Promise<void>((resolve) => void clock.after(pauseMs * (0.5 + random()), resolve));
   }
 }

@@ -1,6 +1,9 @@
-import type { Settlement } from "../../storage.js";
+import type { Settlement, StreamConfig } from "../../storage.js";
+import { decodeChange } from "../log/change.js";
+import { LogUnavailableError, type LogMessage, type Published } from "../log/replicated-log.js";
 import type { Subjects } from "../log/subjects.js";
 import type { ClusterStream } from "../memory/cluster-stream.js";
+import type { ClusterParts } from "../reading/state-reader.js";
 import { publishAnyhow, type PublishingOptions } from "./publishing.js";
 
 type Settle = (how: Settlement) => void;
@@ -9,7 +12,7 @@ type Settle = (how: Settlement) => void;
 interface Note {
   /** The newest read that it stands for. */
   atMs: number;
-  /** When the oldest of them was handed in. */
+  /** When the oldest of them was handed in, by the stopwatch. */
   readonly sinceMs: number;
   readonly asked: Settle[];
 }
@@ -21,14 +24,17 @@ interface Note {
 export class ReadNotes {
   readonly #subjects: Subjects;
   readonly #publishing: PublishingOptions;
+  readonly #onFault: (fault: unknown) => void;
   /** What waits in streams that have a note on its way; `null` for nothing. */
   readonly #waiting = new Map<ClusterStream, Note | null>();
   /** The last that was handed in, while nobody has asked what becomes of it and it is not over. */
   #unasked: { readonly stream: ClusterStream; readonly note: Note } | null = null;
 
-  constructor(subjects: Subjects, publishing: PublishingOptions) {
+  /** `onFault` is told what must not happen. */
+  constructor(subjects: Subjects, publishing: PublishingOptions, onFault: (fault: unknown) => void) {
     this.#subjects = subjects;
     this.#publishing = publishing;
+    this.#onFault = onFault;
   }
 
   /** Whether no note of the stream is on its way. */
@@ -39,7 +45,7 @@ export class ReadNotes {
   /** Notes a read. */
   note(stream: ClusterStream, atMs: number): void {
     const waiting = this.#waiting.get(stream);
-    const note = waiting ?? { atMs, sinceMs: this.#publishing.clock.nowMs(), asked: [] };
+    const note = waiting ?? { atMs, sinceMs: this.#publishing.stopwatchMs(), asked: [] };
     note.atMs = Math.max(note.atMs, atMs);
     this.#unasked = { stream, note };
     if (waiting === null) this.#waiting.set(stream, note);
@@ -59,7 +65,7 @@ export class ReadNotes {
   async #run(stream: ClusterStream, first: Note): Promise<void> {
     for (let note: Note | null = first; note !== null;) {
       this.#waiting.set(stream, null);
-      const how = await this.#store(stream, note);
+      const how = await this.#store(stream, note, note !== first);
       if (this.#unasked?.note === note) this.#unasked = null;
       const { asked } = note;
       note = this.#waiting.get(stream) ?? null;
@@ -68,15 +74,53 @@ export class ReadNotes {
     }
   }
 
-  async #store(stream: ClusterStream, { atMs, sinceMs }: Note): Promise<Settlement> {
-    const { clock, timeoutMs } = this.#publishing;
+  async #store(stream: ClusterStream, { atMs, sinceMs }: Note, hasWaited: boolean): Promise<Settlement> {
+    const { stopwatchMs, timeoutMs } = this.#publishing;
     // The time that it has waited counts: no read waits longer than for a note that is on its way at once.
-    const leftMs = Math.max(0, sinceMs + timeoutMs - clock.nowMs());
+    const leftMs = Math.max(0, sinceMs + timeoutMs - stopwatchMs());
     const publishing = { ...this.#publishing, timeoutMs: leftMs };
-    const subject = this.#subjects.ofTouch(stream.name);
-    const noted = await publishAnyhow(publishing, subject, stream.id, Buffer.from(String(atMs)));
+    let isLate = hasWaited;
+    const publish = (): Promise<Published["kind"]> => {
+      const published = this.#publish(stream, atMs, isLate);
+      isLate = true;
+      return published;
+    };
+    const noted = await publishAnyhow(publishing, publish).catch(this.#onFault);
     if (noted !== "stored") return noted === "full" ? "storage-full" : "overloaded";
     stream.state.touchedAtMs = Math.max(stream.state.touchedAtMs, atMs);
     return "durable";
   }
+
+  /** One that may come late is stored only in place of what was there when it was looked at. */
+  async #publish(stream: ClusterStream, atMs: number, isLate: boolean): Promise<Published["kind"]> {
+    const { log } = this.#publishing;
+    const subject = this.#subjects.ofTouch(stream.name);
+    try {
+      const last = isLate ? await log.last(subject) : null;
+      if (last !== null && (await this.#outweighs(last, stream, atMs))) return "stored";
+      const expected = isLate ? (last?.sequence ?? 0) : null;
+      return (await log.publish(subject, stream.id, Buffer.from(String(atMs)), expected)).kind;
+    } catch (fault) {
+      if (fault instanceof LogUnavailableError) return "untaken";
+      throw fault;
+    }
+  }
+
+  /** Whether a note tells of a later read, or of a stream that has the name since. */
+  async #outweighs({ head, body }: LogMessage, { name, id }: ClusterStream, atMs: number): Promise<boolean> {
+    if (head === id) return Number(body.toString()) >= atMs;
+    const there = await this.#publishing.log.last(this.#subjects.ofStream(name));
+    return there === null || decodeChange(there).change.id !== id;
+  }
+}
+
+/** Drops the note of the last read of a deleted stream; not that of a stream which has the name since. */
+export async function dropNote(
+  { log, subjects }: Pick<ClusterParts, "log" | "subjects">,
+  { name, id, config }: { readonly name: string; readonly id: string; readonly config: StreamConfig },
+): Promise<void> {
+  if (config.ttlSeconds === null) return;
+  const subject = subjects.ofTouch(name);
+  const last = await log.last(subject);
+  if (last?.head === id) await log.purge(subject, last.sequence + 1);
 }

@@ -7,7 +7,7 @@ import type { ForkEdges } from "./fork-edges.js";
 import type { Beginning, Publisher } from "./publisher.js";
 import type { Reserve } from "./reserve.js";
 
-/** A stream is trimmed once an eighth more is kept than the limit says: a trim costs a message. */
+/** A stream is trimmed once an eighth more is kept than a limit says: a trim costs a message. */
 const SLACK = 1 / 8;
 
 /** Drops the beginnings of streams beyond what retention keeps: whole messages, once the stream says so. */
@@ -36,12 +36,12 @@ export class Trims {
 
   /** Whether enough is beyond the limits that no fork needs; or it is time to look whether one does. */
   isDue(stream: ClusterStream, limits: RetentionLimits, nowMs: number): boolean {
-    const { maxBytes } = limits;
+    const { maxBytes, maxAgeMs } = limits;
     return (
       stream.standing === "live" &&
       (stream.forkCount === 0 || stream.mayHaveFewerForks(nowMs)) &&
       !this.#underway.has(stream) &&
-      stream.isExcess({ ...limits, maxBytes: maxBytes + Math.floor(maxBytes * SLACK) }, nowMs)
+      stream.isExcess({ maxBytes: maxBytes + Math.floor(maxBytes * SLACK), maxAgeMs: maxAgeMs * (1 + SLACK) }, nowMs)
     );
   }
 

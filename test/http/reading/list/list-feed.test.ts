@@ -67,6 +67,29 @@ test("a reader who is slower than what is remembered is told to list again, and 
   }
 });
 
+test("where something may have been missed all readers are told to list again, and so is who comes back", async (context) => {
+  const server = await startExchanges(context);
+  const { events } = server.context.streamList;
+  const feed = new ListFeed(server.context);
+  const readers = await Promise.all(Array.from({ length: 130 }, () => server.receive("GET", "all")));
+  for (const { exchange } of readers) feed.open(exchange, EVERYBODY, QUERY);
+  await Promise.all(readers.map(({ connection }) => connection.until("\n\n")));
+  events.emit("deleted", "a");
+  const before = feed.idOf(feed.end);
+  events.emit("missed");
+  await Promise.all(readers.map(({ connection }) => connection.until(`event: control\ndata:{"resumed":false}\n`)));
+  events.emit("deleted", "b");
+  await Promise.all(readers.map(({ connection }) => connection.until(`{"name":"b"}\n`)));
+  for (const [id, resumed] of [
+    [before, false],
+    [feed.idOf(feed.end), true],
+  ] as const) {
+    const back = await server.receive("GET", "back", { headers: { "Last-Event-ID": id } });
+    feed.open(back.exchange, EVERYBODY, QUERY);
+    await back.connection.until(`event: control\ndata:{"resumed":${resumed}}\n`);
+  }
+});
+
 /** May see what begins with `mine/`, and nothing else. */
 const MINE = { may: (_: string, name: string) => name.startsWith("mine/"), ranges: () => rangesOfPattern("mine/**") };
 

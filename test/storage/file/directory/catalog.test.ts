@@ -8,7 +8,7 @@ import { coveredSidecarPath, Layout, segmentPath, sidecarPath } from "../../../.
 import { encodeNotice, encodeRefusal, encodeSidecar } from "../../../../src/storage/file/format/sidecar.js";
 import { MutableState } from "../../../../src/storage/state.js";
 import { DamagedStreamError, StorageBusyError } from "../../../../src/storage/storage.js";
-import { configOf } from "../../../helpers/engine.js";
+import { changeSidecar, configOf } from "../../../helpers/engine.js";
 import { ManualClock } from "../../../helpers/manual-clock.js";
 import { tempDir } from "../../../helpers/temp-dir.js";
 import { diskError, WatchedFiles } from "../../../helpers/watched-files.js";
@@ -178,6 +178,26 @@ test("what the list says of more than is kept counts what a fork has from its so
     "source: 151 B",
     "trimmed: 10 B",
   ]);
+});
+
+test("what the list says of more than is kept goes by what came after bytes that are dated in the future", async () => {
+  const layout = new Layout(tempDir());
+  for (const [name, lastAtMs] of [
+    ["put right", 1000],
+    ["still ahead", 9e12],
+  ] as const) {
+    const directory = put(layout, name, { lengths: [100, 100, 100] });
+    changeSidecar(sidecarPath(directory), ({ segments }) => ({
+      segments: segments.map((segment, index) => {
+        const atMs = index === 2 ? lastAtMs : 9e12 - 1;
+        return { ...segment, firstAtMs: atMs, newestAtMs: atMs };
+      }),
+    }));
+  }
+  const excess: string[] = [];
+  for await (const { name, isExcess } of listStreams({ files, layout, clock: new ManualClock() }, () => assert.fail()))
+    for (const nowMs of [1500, 1501]) if (await isExcess({ maxBytes: Infinity, maxAgeMs: 500 }, nowMs)) excess.push(`${name} at ${nowMs}`);
+  assert.deepEqual(excess, ["put right at 1501"]);
 });
 
 test("forks in a long row are looked at rather than kept for ever", async () => {

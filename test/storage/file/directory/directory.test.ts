@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
-import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { mkdirSync, readdirSync, readFileSync, rmdirSync, rmSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
 import { describe, test } from "node:test";
 import { explainUnusable, prepareDirectory, writeMarker } from "../../../../src/storage/file/directory/directory.js";
-import { systemFiles } from "../../../../src/storage/file/disk/files.js";
+import { SyncError, systemFiles } from "../../../../src/storage/file/disk/files.js";
 import { Layout } from "../../../../src/storage/file/format/layout.js";
 import { DirectoryError } from "../../../../src/storage/file/directory/lock.js";
 import { crash, created, openEngine } from "../../../helpers/engine.js";
@@ -46,6 +46,39 @@ describe("a data directory", () => {
     await writeMarker(files, layout, id);
     assert.deepEqual(await prepareDirectory(files, layout), { id, isNew: false });
     assert.deepEqual(JSON.parse(readFileSync(layout.marker, "utf8")), { format: 1, directory: id.toString("hex") });
+  });
+
+  test("gets its trash back, which a copy without empty directories lacks", async () => {
+    const layout = new Layout(tempDir());
+    const { id } = await prepareDirectory(files, layout);
+    await writeMarker(files, layout, id);
+    rmdirSync(layout.trash);
+    assert.equal((await prepareDirectory(files, layout)).isNew, false);
+    assert.deepEqual(readdirSync(layout.trash), []);
+  });
+
+  for (const [code, isHarmless] of [
+    ["EINVAL", true],
+    ["EROFS", true],
+    ["EIO", false],
+  ] as const) {
+    test(`below one whose sync fails with ${code} is ${isHarmless ? "taken" : "refused"}`, async () => {
+      const layout = new Layout(join(tempDir(), "data"));
+      const { id } = await prepareDirectory(files, layout);
+      const syncDirectory = async (path: string): Promise<void> => {
+        if (path === dirname(layout.root)) throw new SyncError("a sync failed", { cause: diskError(code) });
+      };
+      const written = writeMarker({ ...files, syncDirectory }, layout, id);
+      if (isHarmless) await written;
+      else await assert.rejects(written, SyncError);
+    });
+  }
+
+  test("that can't be synced itself is refused, whatever the reason", async () => {
+    const layout = new Layout(tempDir());
+    const { id } = await prepareDirectory(files, layout);
+    const syncDirectory = (): Promise<void> => Promise.reject(new SyncError("a sync failed", { cause: diskError("EINVAL") }));
+    await assert.rejects(writeMarker({ ...files, syncDirectory }, layout, id), SyncError);
   });
 
   test("whose first start was cut short is made again, without the journal of that start", async () => {
@@ -137,6 +170,12 @@ describe("the explanation of an unusable directory", () => {
     const explained = explainUnusable("/d", diskError("EIO"));
     assert.ok(explained instanceof DirectoryError);
     assert.equal(explained.message, "the directory /d can't be used: EIO");
+  });
+
+  test("says that a sync failed, and why", () => {
+    const explained = explainUnusable("/d", new SyncError("a sync failed: EIO: i/o error, fdatasync"));
+    assert.ok(explained instanceof DirectoryError);
+    assert.equal(explained.message, "the directory /d can't be used: a sync failed: EIO: i/o error, fdatasync");
   });
 
   test("leaves what is not the system's as it is", () => {

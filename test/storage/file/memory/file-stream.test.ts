@@ -181,6 +181,56 @@ describe("a segment's age", () => {
   });
 });
 
+describe("a clock that was ahead by years, and was put right", () => {
+  const DAY_MS = 86_400_000;
+  const NOW_MS = Date.UTC(2026);
+  const AHEAD_MS = NOW_MS + 3650 * DAY_MS;
+  const limits = { maxBytes: Infinity, maxAgeMs: DAY_MS };
+
+  /** A stream with ten bytes appended at each of these times. */
+  function appendedAt(times: readonly number[]): FileStream {
+    const stream = new FileStream(IDENTITY, "/d", null);
+    for (const atMs of times) {
+      const { segmentStart } = stream.reserve(10, atMs, { bytes: 1000, ageMs: limits.maxAgeMs / 8 });
+      stream.advance(recordOf(bytesOf(10), { atMs }), 10, segmentStart, 1);
+    }
+    return stream;
+  }
+
+  test("ends the segment: the next append begins another", () => {
+    assert.deepEqual(
+      appendedAt([AHEAD_MS, NOW_MS]).segments.map(({ start }) => start),
+      [0, 10],
+    );
+    assert.equal(appendedAt([NOW_MS, NOW_MS - 1000]).segments.length, 1, "a small step back ends none");
+  });
+
+  test("keeps nothing for years: what is before an append is no newer than that", () => {
+    const stream = appendedAt([NOW_MS - 1000, AHEAD_MS, AHEAD_MS + DAY_MS, NOW_MS, NOW_MS + DAY_MS]);
+    const table: [nowMs: number, position: number | undefined][] = [
+      [NOW_MS - 1000 + DAY_MS, undefined],
+      [NOW_MS + DAY_MS, 10],
+      [NOW_MS + DAY_MS + 1, 40],
+      [NOW_MS + 2 * DAY_MS, 40],
+      [NOW_MS + 2 * DAY_MS + 1, 50],
+    ];
+    for (const [nowMs, position] of table)
+      assert.equal(stream.excessPlace(limits, nowMs)?.position, position, `after ${nowMs - NOW_MS} ms`);
+  });
+
+  test("keeps what was appended before the jump no longer than what follows it", () => {
+    const stream = appendedAt([NOW_MS, NOW_MS + 1, AHEAD_MS, NOW_MS + DAY_MS]);
+    assert.equal(stream.excessPlace(limits, NOW_MS + DAY_MS), null);
+    assert.equal(stream.excessPlace(limits, NOW_MS + DAY_MS + 2)?.position, 20);
+    assert.equal(stream.excessPlace(limits, NOW_MS + 2 * DAY_MS + 1)?.position, 40);
+  });
+
+  test("keeps the last bytes until then, or until the next append is old", () => {
+    const stream = appendedAt([AHEAD_MS]);
+    assert.equal(stream.excessPlace(limits, NOW_MS + 100 * DAY_MS), null);
+  });
+});
+
 test("a stream from a sidecar is as the sidecar says, and its bytes have yet to be checked", () => {
   const state = new MutableState();
   state.tail = 150;

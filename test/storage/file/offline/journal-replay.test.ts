@@ -8,7 +8,8 @@ import { readMarker } from "../../../../src/storage/file/directory/marker.js";
 import { Layout, sidecarPath } from "../../../../src/storage/file/format/layout.js";
 import { append, crash, created, loaded, openEngine, openOnFiles, readAll, remove } from "../../../helpers/engine.js";
 import { repairSteps } from "../../../helpers/repair-steps.js";
-import { WatchedFiles } from "../../../helpers/watched-files.js";
+import { crashedWithThreeFiles } from "../../../helpers/several-journal-files.js";
+import { JOURNAL, WatchedFiles } from "../../../helpers/watched-files.js";
 
 test("a settled journal holds nothing, counts on, and nothing of it is kept", async (t) => {
   const engine = await openEngine();
@@ -35,6 +36,25 @@ test("a settled journal holds nothing, counts on, and nothing of it is kept", as
   const found = await loaded(again.storage, "s");
   assert.equal((await readAll(again.storage, found)).toString(), "one,two,");
   assert.equal(await again.storage.load("gone"), null);
+});
+
+test("journal files go one by one, oldest first: no loss of power leaves a gap between them", async () => {
+  const { dir } = await crashedWithThreeFiles();
+  const files = new WatchedFiles();
+  const layout = new Layout(dir);
+  const directoryId = await readMarker(files, layout);
+  assert.ok(directoryId !== null);
+  const survey = await surveyJournal({ files, layout, directoryId });
+  await replayJournal(repairSteps({ files, layout, directoryId }), survey, { short: [], lastBatch: survey.lastBatch });
+  const done = files.operations.filter(({ kind, path }) =>
+    kind === "unlink" ? JOURNAL.test(path) : kind === "syncDirectory" && path === layout.journal,
+  );
+  const paths = survey.files.map(({ path }) => path);
+  assert.equal(paths.length, 3);
+  assert.deepEqual(
+    done.slice(1).map(({ path }) => path),
+    paths.flatMap((path) => [path, layout.journal]),
+  );
 });
 
 test("records of a stream whose sidecar is spoiled are kept for the next start, and told of", async (t) => {

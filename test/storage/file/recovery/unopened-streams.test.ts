@@ -15,6 +15,7 @@ import {
   forked,
   loaded,
   openEngine,
+  openOnFiles,
   readAll,
   reopen,
   type Engine,
@@ -22,7 +23,7 @@ import {
 import { fileRooms } from "../../../helpers/file-rooms.js";
 import { ManualClock } from "../../../helpers/manual-clock.js";
 import { SkewedClock, SKEWS } from "../../../helpers/skewed-clock.js";
-import { Barrier, diskError, WatchedFiles, type Gate } from "../../../helpers/watched-files.js";
+import { Barrier, diskError, failing, SEGMENT, WatchedFiles, type Gate } from "../../../helpers/watched-files.js";
 
 interface Opening {
   readonly state: EngineState;
@@ -37,15 +38,15 @@ interface Opening {
 
 const NAMES = Array.from({ length: 100 }, (_, index) => `s${index}`);
 
-/** `failing` gives what goes wrong with a stream, as long as something does. */
-function opening(failing: (name: string) => Error | undefined = () => undefined, clock = new ManualClock()): Opening {
+/** `errorOf` gives what goes wrong with a stream, as long as something does. */
+function opening(errorOf: (name: string) => Error | undefined = () => undefined, clock = new ManualClock()): Opening {
   const records = new Map(NAMES.map((name) => [name, new StreamRecords({ id: name, name, config: configOf() })]));
   const rooms = fileRooms(clock);
   const { state, told, faults } = rooms;
   const unopened = new UnopenedStreams(rooms.parts, 1e6, records, 1);
   const opened: string[] = [];
   const open = async (name: string): Promise<void> => {
-    const error = failing(name);
+    const error = errorOf(name);
     if (error !== undefined) throw error;
     opened.push(name);
   };
@@ -143,6 +144,24 @@ describe("a stream that the journal goes on with", () => {
     const again = await crashAndRecover(engine);
     t.after(() => again.storage.close());
     assert.deepEqual(await readAll(again.storage, await loaded(again.storage, "s")), Buffer.concat([whole, Buffer.from("!")]));
+  });
+
+  test("and of which records were kept leaves nothing in memory by tries that fail", async (t) => {
+    const first = await openOnFiles("s", "in files, ");
+    await append(first.storage, await loaded(first.storage, "s"), "in the journal");
+    first.files.gate = failing("EACCES", ["open"], SEGMENT);
+    await first.storage.close();
+    assert.equal(readdirSync(join(first.dir, "journal")).filter((name) => name.endsWith(".kept")).length, 1);
+    const engine = await openOn(t, first.dir, failing("EMFILE", ["open"], SEGMENT));
+    for (let tries = 1; tries <= 3; tries += 1) {
+      await engine.files.idle();
+      assert.equal(engine.storage.figures().unwrittenBytes, 0, `after ${tries} tries`);
+      engine.clock.advance(100);
+    }
+    engine.files.gate = null;
+    engine.clock.advance(100);
+    assert.equal(await text(engine, "s"), BOTH);
+    assert.deepEqual([engine.storage.figures().unwrittenBytes, engine.faults], [0, []]);
   });
 
   test("is opened for its forks", async (t) => {

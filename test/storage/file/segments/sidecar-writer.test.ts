@@ -4,7 +4,7 @@ import { describe, test } from "node:test";
 import { coveredSidecarPath, sidecarPath } from "../../../../src/storage/file/format/layout.js";
 import { claimedSidecar, decodeSidecar, isNotice } from "../../../../src/storage/file/format/sidecar.js";
 import { SidecarWriter } from "../../../../src/storage/file/segments/sidecar-writer.js";
-import { fileRooms } from "../../../helpers/file-rooms.js";
+import { ended, fileRooms } from "../../../helpers/file-rooms.js";
 
 describe("a stream's directory", () => {
   test("is taken once, with its entry", async () => {
@@ -33,5 +33,15 @@ describe("a stream's directory", () => {
     await writer.write(stream, claimedSidecar(stream));
     await writer.put(stream);
     assert.ok(!existsSync(coveredSidecarPath(stream.directory)) && !stream.disk.hasNotice);
+  });
+
+  test("that a notice made goes with the stream when it is deleted", async () => {
+    const rooms = fileRooms();
+    const stream = rooms.stream();
+    await new SidecarWriter(rooms.parts, rooms.shards).postNotice(stream, "why");
+    rooms.trash.take(stream);
+    await rooms.trash.removed(stream);
+    assert.ok(!existsSync(stream.directory));
+    await ended(rooms);
   });
 });

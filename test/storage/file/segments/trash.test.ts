@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { existsSync, mkdirSync, readdirSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, rmdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, test } from "node:test";
 import type { FileStream } from "../../../../src/storage/file/memory/file-stream.js";
@@ -182,6 +182,17 @@ describe("the trash", () => {
     await rooms.trash.discard(directory, "label");
     await ended(rooms);
     assert.deepEqual(readdirSync(rooms.layout.trash), []);
+  });
+
+  test("that somebody removed is made again: what is deleted leaves its place all the same", async () => {
+    const rooms = fileRooms();
+    const stream = await persisted(rooms);
+    rmdirSync(rooms.layout.trash);
+    rooms.trash.take(stream);
+    await rooms.trash.removed(stream);
+    assert.ok(!existsSync(stream.directory));
+    await ended(rooms);
+    assert.deepEqual([readdirSync(rooms.layout.trash), rooms.faults], [[], []]);
   });
 
   test("is emptied at a start of what an earlier run left", async () => {

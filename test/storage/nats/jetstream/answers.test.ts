@@ -29,6 +29,7 @@ describe("the acknowledgement of a publish", () => {
     ["no leader", refusal(10_008), { kind: "untaken" }],
     ["no resources", refusal(10_023), { kind: "full" }],
     ["no storage", refusal(10_047), { kind: "full" }],
+    ["the account's limit", refusal(10_002, "resource limits exceeded for account"), { kind: "full" }],
     ["no memory", refusal(10_028), { kind: "full" }],
     ["the stream's limit of bytes", refusal(10_077, "maximum bytes exceeded"), { kind: "full" }],
     ["a disk that fails, which others may not share", refusal(10_077, "no space left on device"), { kind: "unknown" }],

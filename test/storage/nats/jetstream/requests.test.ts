@@ -104,6 +104,25 @@ describe("requests", () => {
     assert.equal(clock.pendingCount, 0);
   });
 
+  test("whose answer has several messages end with those that came, once no other has come for as long", async () => {
+    const connection = new SilentConnection();
+    const clock = new ManualClock();
+    const requests = requestsOn(connection, clock);
+    const gathered = requests.gather("a", "", 1000, () => false);
+    await once(connection, "published");
+    const [reply = ""] = connection.replies;
+    for (let count = 0; count < 3; count += 1) {
+      clock.advance(900);
+      connection.answer(reply);
+    }
+    clock.advance(999);
+    connection.answer(reply);
+    clock.advance(1000);
+    assert.equal((await gathered).length, 4);
+    connection.answer(reply);
+    assert.equal(clock.pendingCount, 0);
+  });
+
   test("that the client refuses have gone to nobody", async () => {
     assert.deepEqual(await requestsOn(new SilentConnection()).ask("too-large", "", 1000), { kind: "nobody" });
   });

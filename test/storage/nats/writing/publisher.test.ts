@@ -82,6 +82,7 @@ function publisherOn(log: MemoryLog, clock: Clock): { readonly publisher: Publis
     parts,
     states,
     reserve: new Reserve(parts),
+    stopwatchMs: () => clock.nowMs(),
     timeoutMs: 30_000,
     random: () => 0.5,
     maxQueuedBytes: 1000,

@@ -1,8 +1,11 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { append, created, loaded, readAll, settled } from "../../../helpers/engine.js";
-import { withFrontEnds } from "../../../helpers/front-ends.js";
-import type { MemoryLog } from "../../../helpers/memory-log.js";
+import type { Published } from "../../../../src/storage/nats/log/replicated-log.js";
+import type { StreamConfig } from "../../../../src/storage/storage.js";
+import { LINGERING_MS } from "../../../../src/storage/nats/writing/fork-edges.js";
+import { append, created, forked, loaded, readAll, remove, settled } from "../../../helpers/engine.js";
+import { withFrontEnds, type FrontEnd } from "../../../helpers/front-ends.js";
+import type { MemoryCluster, MemoryLog } from "../../../helpers/memory-log.js";
 import { Barrier } from "../../../helpers/watched-files.js";
 
 const TTL = { ttlSeconds: 60 };
@@ -128,8 +131,217 @@ describe("the note of a read", () => {
   });
 });
 
+describe("the note of a read that is stored late", () => {
+  const later = 13_000;
+  for (const [why, spoil] of [
+    ["an answer is lost", loseAnswer],
+    ["nobody takes it at first", loseNote],
+  ] as const)
+    test(`undoes no later one of another server: ${why}`, async () => {
+      await withFrontEnds(async ({ clock, begin }, { storage, way }) => {
+        const stream = await created(storage, "s", "x", TTL);
+        const other = begin().storage;
+        const theirs = await loaded(other, "s");
+        const lost = spoil(way);
+        assert.equal(storage.touch(stream, 5000), true);
+        const noted = settled(storage, stream);
+        await lost.reached.opened;
+        assert.equal(other.touch(theirs, later), true);
+        assert.equal(await settled(other, theirs), "durable");
+        lost.goesOn.open();
+        assert.equal(await noted, "durable");
+        await clock.pause(100);
+        assert.equal((await loaded(begin().storage, "s")).state.touchedAtMs, later);
+      });
+    });
+
+  test("undoes no later one where it had to wait for the one before", async () => {
+    await withFrontEnds(async ({ begin }, { storage, way }) => {
+      const stream = await created(storage, "s", "x", TTL);
+      const other = begin().storage;
+      const theirs = await loaded(other, "s");
+      const first = spoilNext(way, (publish) => publish());
+      for (const atMs of [5000, 6000]) assert.equal(storage.touch(stream, atMs), true);
+      const both = settled(storage, stream);
+      await first.reached.opened;
+      assert.equal(other.touch(theirs, later), true);
+      assert.equal(await settled(other, theirs), "durable");
+      first.goesOn.open();
+      assert.equal(await both, "durable");
+      assert.equal((await loaded(begin().storage, "s")).state.touchedAtMs, later);
+    });
+  });
+
+  test("undoes none of the stream that has the name since, and replaces one of a stream before", async () => {
+    await withFrontEnds(async ({ cluster, begin }, { storage, way }) => {
+      const stream = await created(storage, "s", "x", TTL);
+      cluster.store(touchOf(), "a stream before", Buffer.from("99000"), null);
+      const lost = loseNote(way);
+      assert.equal(storage.touch(stream, 5000), true);
+      const noted = settled(storage, stream);
+      await lost.reached.opened;
+      lost.goesOn.open();
+      assert.equal(await noted, "durable");
+      assert.equal((await loaded(begin().storage, "s")).state.touchedAtMs, 5000);
+
+      const lostAgain = loseNote(way);
+      assert.equal(storage.touch(stream, 6000), true);
+      const notedAgain = settled(storage, stream);
+      await lostAgain.reached.opened;
+      const other = begin().storage;
+      assert.equal(await remove(other, await loaded(other, "s")), "durable");
+      const theirs = await created(other, "s", "new", TTL);
+      assert.equal(other.touch(theirs, later), true);
+      assert.equal(await settled(other, theirs), "durable");
+      lostAgain.goesOn.open();
+      assert.equal(await notedAgain, "durable");
+      assert.equal((await loaded(begin().storage, "s")).state.touchedAtMs, later);
+    });
+  });
+});
+
+test("the note of a read is given up, and logged, where the stream's last message is of another version", async () => {
+  await withFrontEnds(async ({ clock, cluster }, { storage, way, log }) => {
+    const stream = await created(storage, "s", "x", TTL);
+    cluster.store(touchOf(), "a stream before", Buffer.from("99000"), null);
+    for (const subject of [...cluster.subjects.keys()])
+      if (subject.includes(".s.")) cluster.store(subject, '{"v":2}', Buffer.alloc(0), null);
+    const lost = loseNote(way);
+    lost.goesOn.open();
+    assert.equal(storage.touch(stream, 5000), true);
+    assert.equal(await settled(storage, stream), "overloaded");
+    await clock.pause(100);
+    const [line] = log;
+    assert.deepEqual([log.length, line?.level], [1, "error"]);
+    assert.match(String(line?.fields["fault"]), /is of version 2/);
+    assert.equal(storage.release(stream), true, "no note is on its way");
+  });
+});
+
+describe("the note of a deleted stream", () => {
+  test("is dropped with its bytes", async () => {
+    await withFrontEnds(async (all, one) => {
+      const stream = await read(one, "s", TTL);
+      assert.equal(notesIn(all.cluster), 1);
+      assert.equal(await remove(one.storage, stream), "durable");
+      await all.clock.pause(100);
+      assert.equal(notesIn(all.cluster), 0);
+    });
+  });
+
+  test("is dropped when the last fork of the stream is", async () => {
+    await withFrontEnds(async (all, one) => {
+      const source = await read(one, "source", TTL);
+      const fork = await forked(one.storage, source, "fork", 1);
+      assert.equal(await remove(one.storage, source), "durable");
+      assert.equal(await remove(one.storage, fork), "durable");
+      await all.clock.pause(100);
+      assert.equal(notesIn(all.cluster), 0);
+    });
+  });
+
+  test("is dropped by a sweep where the server ended before, or where it came late", async () => {
+    await withFrontEnds(async ({ clock, cluster, begin }, one) => {
+      const stream = await read(one, "s", TTL);
+      assert.equal(await remove(one.storage, stream), "durable");
+      await clock.pause(100);
+      cluster.store(touchOf(), stream.id, Buffer.from("6000"), null);
+      await clock.pause(LINGERING_MS);
+      for await (const { name } of begin().storage.list()) assert.fail(name);
+      assert.equal(cluster.subjects.size, RESERVES + 1, "the reserves and the lease of the sweep");
+    });
+  });
+
+  test("leaves that of the stream that has the name since", async () => {
+    await withFrontEnds(async ({ clock, begin }, one) => {
+      const { storage, way } = one;
+      const stream = await read(one, "s", TTL);
+      const [reached, goesOn] = [new Barrier(), new Barrier()];
+      const { purge } = way;
+      way.purge = async (...given) => {
+        if (given[0].startsWith("sdt.")) {
+          reached.open();
+          await goesOn.opened;
+        }
+        return purge.apply(way, given);
+      };
+      assert.equal(await remove(storage, stream), "durable");
+      await reached.opened;
+      const other = begin();
+      await read(other, "s", TTL);
+      goesOn.open();
+      await clock.pause(100);
+      assert.equal((await loaded(begin().storage, "s")).state.touchedAtMs, 5000);
+    });
+  });
+
+  test("is not asked for where the stream had no time to live", async () => {
+    await withFrontEnds(async ({ clock }, { storage, way }) => {
+      const stream = await created(storage, "s", "x");
+      const { last } = way;
+      way.last = (subject) => {
+        assert.ok(!subject.startsWith("sdt."));
+        return last.call(way, subject);
+      };
+      assert.equal(await remove(storage, stream), "durable");
+      await clock.pause(100);
+    });
+  });
+});
+
+/** Each of the two shards has one. */
+const RESERVES = 2;
+
+function touchOf(): string {
+  return "sdt.test.s";
+}
+
+function notesIn({ subjects }: MemoryCluster): number {
+  return [...subjects.keys()].filter((subject) => subject.startsWith("sdt.")).length;
+}
+
+/** A new stream that was read. */
+async function read({ storage }: FrontEnd, name: string, config: Partial<StreamConfig>): ReturnType<typeof created> {
+  const stream = await created(storage, name, "x", config);
+  assert.equal(storage.touch(stream, 5000), true);
+  assert.equal(await settled(storage, stream), "durable");
+  return stream;
+}
+
+/** Stores the next note, and loses the answer once `goesOn` is opened. */
+function loseAnswer(way: MemoryLog): Held {
+  return spoilNext(way, async (publish) => {
+    await publish();
+    return { kind: "unknown" };
+  });
+}
+
+/** Loses the next note. */
+function loseNote(way: MemoryLog): Held {
+  return spoilNext(way, () => Promise.resolve({ kind: "untaken" }));
+}
+
+function spoilNext(way: MemoryLog, spoilt: (publish: () => Promise<Published>) => Promise<Published>): Held {
+  const { publish } = way;
+  const held = { reached: new Barrier(), goesOn: new Barrier() };
+  way.publish = async (...given) => {
+    way.publish = publish;
+    const published = await spoilt(() => publish.apply(way, given));
+    held.reached.open();
+    await held.goesOn.opened;
+    return published;
+  };
+  return held;
+}
+
+/** What is held until `goesOn` is opened. */
+interface Held {
+  readonly reached: Barrier;
+  readonly goesOn: Barrier;
+}
+
 /** Holds the next publish of a server until `goesOn` is opened; tells `onNote` of the body of each note. */
-function holdPublish(way: MemoryLog, onNote = (_body: string): unknown => undefined): Record<"reached" | "goesOn", Barrier> {
+function holdPublish(way: MemoryLog, onNote = (_body: string): unknown => undefined): Held {
   const { publish } = way;
   const held = { reached: new Barrier(), goesOn: new Barrier() };
   let isHeld = true;

@@ -7,6 +7,7 @@ import {
   type Storage,
   type StoredStream,
 } from "../../../../src/storage/storage.js";
+import { ownStream } from "../../../../src/storage/nats/memory/cluster-stream.js";
 import { LINGERING_MS } from "../../../../src/storage/nats/writing/fork-edges.js";
 import { Barrier } from "../../../helpers/watched-files.js";
 import { append, created, forked, loaded, originAt, readAll, recordOf, remove, startCreate } from "../../../helpers/engine.js";
@@ -162,7 +163,7 @@ describe("a trim of a fork by age", () => {
       const fork = await forkedNow(all, one, source, "fork", 10);
       await all.clock.pause(2 * MINUTE_MS);
       await appendNow(all, one, source, "x".repeat(100));
-      await all.clock.pause(63 * MINUTE_MS);
+      await all.clock.pause(66 * MINUTE_MS);
       await appendNow(all, one, source, "late");
       await appendNow(all, one, fork, "ok");
       await trimmedBy(all, one, fork, { maxBytes: Infinity, maxAgeMs: HOUR_MS });
@@ -177,7 +178,7 @@ describe("a trim of a fork by age", () => {
       const fork = await forkedNow(all, one, await createdNow(all, one, "source", "0123456789"), "fork", 10);
       await all.clock.pause(MINUTE_MS);
       await appendNow(all, one, fork, "old");
-      await all.clock.pause(64 * MINUTE_MS);
+      await all.clock.pause(67 * MINUTE_MS);
       await appendNow(all, one, fork, "new");
       await trimmedBy(all, one, fork, { maxBytes: Infinity, maxAgeMs: HOUR_MS });
       assert.equal(fork.earliest, 13);
@@ -227,6 +228,27 @@ describe("a trim of a fork by age", () => {
       await trimmedBy(all, other, seen, { maxBytes: 100, maxAgeMs: HOUR_MS });
       assert.equal(seen.earliest, 10);
       assert.equal(String(await readAll(other, seen)), `${"x".repeat(100)}own`);
+    });
+  });
+});
+
+describe("a trim by age", () => {
+  test("is due once the oldest bytes are an eighth older than the limit, and leaves none beyond it", async () => {
+    await withFrontEnds(async (all, one) => {
+      const stream = await createdNow(all, one, "s", "x");
+      const limits = { maxBytes: Infinity, maxAgeMs: MINUTE_MS };
+      const keptMs: number[] = [];
+      let { earliest } = stream;
+      for (let index = 0; index < 1000; index += 1) {
+        await appendNow(all, one, stream, "x");
+        one.trim(stream, limits, all.clock.nowMs());
+        await all.clock.pause(100);
+        if (stream.earliest > earliest) keptMs.push(all.clock.nowMs() - ownStream(stream).earliestAtMs);
+        ({ earliest } = stream);
+      }
+      // In a little more than 100 s one is due after 67.5 s, and then after each 7.5 s.
+      assert.ok(keptMs.length >= 5 && keptMs.length <= 8, `there were ${keptMs.length} trims`);
+      for (const ms of keptMs) assert.ok(ms > 59_000 && ms < 61_000, `${ms} ms were kept`);
     });
   });
 });

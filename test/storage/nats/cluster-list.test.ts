@@ -1,0 +1,50 @@
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import { ALL_NAMES } from "../../../src/protocol/names/name-range.js";
+import { LogUnavailableError } from "../../../src/storage/nats/log/replicated-log.js";
+import { created } from "../../helpers/engine.js";
+import { frontEnds, type FrontEnd } from "../../helpers/front-ends.js";
+import { Random } from "../../helpers/random.js";
+import type { VirtualClock } from "../../helpers/virtual-clock.js";
+
+describe("whoever goes by what a front end hears of streams", () => {
+  test("is told that it may have missed something once it hears again", async () => {
+    await withTwo(async (one, other, clock, told) => {
+      assert.deepEqual(await other.storage.streamList.names(ALL_NAMES, 10), []);
+      other.way.cut();
+      await created(one.storage, "s");
+      await clock.pause(5000);
+      assert.deepEqual(told, []);
+      other.way.heal();
+      assert.deepEqual(told, ["missed"]);
+      assert.deepEqual(await other.storage.streamList.names(ALL_NAMES, 10), ["s"]);
+    });
+  });
+
+  test("is told so where nobody can say what has become of the stream", async () => {
+    await withTwo(async (one, other, clock, told) => {
+      const { last } = other.way;
+      other.way.last = () => Promise.reject(new LogUnavailableError("there is no leader", ""));
+      other.way.untilLed = () => Promise.resolve(false);
+      await created(one.storage, "lost");
+      await clock.pause(100);
+      assert.deepEqual(told, ["missed"]);
+      other.way.last = last;
+      await created(one.storage, "s");
+      await clock.pause(100);
+      assert.deepEqual(told, ["missed", "created s"]);
+    });
+  });
+});
+
+type OfTwo = (one: FrontEnd, other: FrontEnd, clock: VirtualClock, told: readonly string[]) => Promise<void>;
+
+/** Runs a test with two front ends, and what is told at the second. */
+async function withTwo(run: OfTwo): Promise<void> {
+  const { all, clock, stop } = frontEnds(2, new Random(1));
+  const [one, other] = all;
+  assert.ok(one !== undefined && other !== undefined);
+  const told: string[] = [];
+  other.storage.streamList.events.on("created", ({ name }) => told.push(`created ${name}`)).on("missed", () => told.push("missed"));
+  await clock.through(run(one, other, clock, told)).finally(stop);
+}

@@ -1,0 +1,64 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { Published } from "../../../../src/storage/nats/log/replicated-log.js";
+import { append, created, recordOf, settled, startCreate } from "../../../helpers/engine.js";
+import { frontEnds } from "../../../helpers/front-ends.js";
+import type { MemoryLog } from "../../../helpers/memory-log.js";
+import { Random } from "../../../helpers/random.js";
+import { VirtualClock } from "../../../helpers/virtual-clock.js";
+
+const TIMEOUT_MS = 30_000;
+
+/** Its time stands still, as after a step back of the system's time; its timers run. */
+class HeldClock extends VirtualClock {
+  isHeld = false;
+  #heldAtMs = 0;
+
+  override nowMs(): number {
+    return this.isHeld ? this.#heldAtMs : super.nowMs();
+  }
+
+  hold(): void {
+    this.#heldAtMs = super.nowMs();
+    this.isHeld = true;
+  }
+
+  /** Goes on for as long as timers do. */
+  get elapsedMs(): number {
+    return super.nowMs();
+  }
+}
+
+for (const kind of ["unknown", "untaken"] as const)
+  test(`what no server takes is given up in time while the clock stands still: ${kind}`, async () => {
+    const clock = new HeldClock();
+    const { all, stop } = frontEnds(1, new Random(1), undefined, { clock, stopwatchMs: () => clock.elapsedMs });
+    const [one] = all;
+    assert.ok(one !== undefined);
+    const { storage, way } = one;
+    const steps = async (): Promise<void> => {
+      const stream = await created(storage, "s", "x", { ttlSeconds: 60 });
+      clock.hold();
+      answerAll(way, { kind });
+      const givenUp = async (work: Promise<unknown>, outcome: string): Promise<void> => {
+        const sinceMs = clock.elapsedMs;
+        assert.equal(await work, outcome);
+        const tookMs = clock.elapsedMs - sinceMs;
+        assert.ok(tookMs >= TIMEOUT_MS && tookMs < TIMEOUT_MS + 1000, `${outcome} came after ${tookMs} ms`);
+      };
+      const refused = kind === "unknown" ? "unknown" : "overloaded";
+      await givenUp(append(storage, stream, recordOf("y")), refused);
+      assert.equal(storage.touch(stream, 5000), true);
+      await givenUp(settled(storage, stream), "overloaded");
+      await givenUp(startCreate(storage, "new").outcome, refused);
+    };
+    await clock.through(steps()).finally(() => {
+      clock.isHeld = false;
+      return stop();
+    });
+  });
+
+/** Has each publish end so. */
+function answerAll(way: MemoryLog, published: Published): void {
+  way.publish = () => Promise.resolve(published);
+}

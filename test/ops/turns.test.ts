@@ -36,9 +36,14 @@ function work(ms: number): void {
 }
 
 test("all who look at names share some milliseconds of a turn of the event loop, and the next has as many", async () => {
-  await new Promise<void>((resolve) => setImmediate(resolve));
-  assert.equal(TURN_OF_NAMES.isSpent, false);
-  assert.equal(TURN_OF_NAMES.isSpent, false);
+  // On a busy machine the process may not run for as long between two looks: that turn says nothing.
+  for (let tookMs = Infinity; tookMs >= 4;) {
+    await new Promise<void>((resolve) => setImmediate(resolve));
+    const beganMs = performance.now();
+    const looks = [TURN_OF_NAMES.isSpent, TURN_OF_NAMES.isSpent];
+    tookMs = performance.now() - beganMs;
+    if (tookMs < 4) assert.deepEqual(looks, [false, false]);
+  }
   work(5);
   assert.equal(TURN_OF_NAMES.isSpent, true);
   const count = new TurnCount();

@@ -26,7 +26,7 @@ export const RECOVERY_MUTANTS: readonly Mutant[] = [
   {
     fault: "the directories of deleted streams stay where a crash left them",
     file: "storage/file/recovery/recovery.ts",
-    code: "if (isTheirs) await options.trash.discard(directory, identity.id);",
+    code: "if (isTheirs) await options.trash.discard(directory, identity.id, { mayBeMissing: true });",
     becomes: "void isTheirs;",
     seed: 11,
   },

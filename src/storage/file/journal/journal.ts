@@ -66,12 +66,11 @@ export class Journal {
   #idle: (() => void) | null = null;
 
   constructor(parts: EngineParts, options: JournalOptions) {
-    const { state } = parts;
     this.#parts = parts;
     this.#options = options;
     this.#encoder = new FrameEncoder(options.directoryId, options.fsync);
     this.#refusal = new JournalRefusal(parts);
-    this.#takingBack = state.retry();
+    this.#takingBack = parts.state.retry();
     this.#supply = new JournalSupply(parts, {
       ...options,
       ready: () => this.#supplied(),
@@ -81,9 +80,9 @@ export class Journal {
       },
     });
     this.#batch = options.firstBatch;
-    state.on("phase", () => (state.failure === null ? this.#schedule() : this.stop()));
-    state.on("space", () => this.#roomFound());
-    state.on("blocked", (trouble) => this.#blocked(trouble));
+    parts.state.on("phase", () => (parts.state.failure === null ? this.#schedule() : this.stop()));
+    parts.state.on("space", () => this.#roomFound());
+    parts.state.on("blocked", (trouble) => this.#blocked(trouble));
   }
 
   /** Bytes of payload that wait for the disk. */
@@ -233,7 +232,8 @@ export class Journal {
     const entries = taken === this.#queue.length ? this.#queue : this.#queue.slice(0, taken);
     this.#queue = taken === this.#queue.length ? [] : this.#queue.slice(taken);
     if (frame === null) return this.#settle(entries, this.#batch - 1);
-    const batch = (this.#batch += 1) - 1;
+    const batch = this.#batch;
+    this.#batch += 1;
     this.#writing = true;
     const startedMs = this.#parts.clock.nowMs();
     this.#options.observer?.batchSent();

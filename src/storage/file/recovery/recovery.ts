@@ -221,7 +221,7 @@ async function removeDeleted(
   const isMeant = (id: string): boolean =>
     id === identity.id || (identity.config.contentType === ANYBODYS && !known.has(id));
   const isTheirs = read === null || (read.kind === "sound" ? isMeant(read.sidecar.id) : !isOwned);
-  if (isTheirs) await options.trash.discard(directory, identity.id);
+  if (isTheirs) await options.trash.discard(directory, identity.id, { mayBeMissing: true });
 }
 
 /** A recovered file for its checkpoint, now that its streams are open. */

@@ -122,7 +122,7 @@ export class StreamLoader extends EventEmitter<LoaderEvents> {
     if (read instanceof DamagedStreamError) throw damageLog.told(read);
     if (read.claimed) {
       // Its creation never became durable, or the next start shows that it did.
-      if (state.failure === null) await trash.discard(directory, `${read.id}-unborn`, true);
+      if (state.failure === null) await trash.discard(directory, `${read.id}-unborn`, { isUnborn: true });
       return null;
     }
     const stream = new FileStream(read, directory, read);

@@ -15,6 +15,17 @@ const RETRY_MS = 100;
 /** One for all names: most are in nobody's way. */
 const VACANT = Promise.resolve();
 
+/** What is known of a directory that is to go. */
+interface Found {
+  /**
+   * The journal does not know it as deleted or created: it must not come back without its sidecar, as it would look
+   * like a stream that lost it.
+   */
+  readonly isUnborn?: boolean;
+  /** There may be none. Only for a start, which has made sure of the trash. */
+  readonly mayBeMissing?: boolean;
+}
+
 /** Gets deleted streams out of the way by a rename, which frees the name, and removes their files after it. */
 export class Trash {
   readonly #parts: EngineParts;
@@ -64,16 +75,17 @@ export class Trash {
     return this.#moves.get(stream) ?? Promise.resolve();
   }
 
-  /**
-   * Moves a directory that belongs to no stream out of the way. What the journal does not know as deleted or created
-   * (`isUnborn`) must not come back without its sidecar: it would look like a stream that lost it.
-   */
-  async discard(directory: string, label: string, isUnborn = false): Promise<void> {
+  /** Moves a directory that belongs to no stream out of the way. */
+  async discard(
+    directory: string,
+    label: string,
+    { isUnborn = false, mayBeMissing = false }: Found = {},
+  ): Promise<void> {
     const { files, layout } = this.#parts;
     const target = join(layout.trash, label);
     let isMoved = true;
     try {
-      await this.#moveTo(directory, target);
+      await this.#moveTo(directory, target, mayBeMissing);
     } catch (error) {
       isMoved = false;
       // Removing it needs no room.
@@ -87,14 +99,14 @@ export class Trash {
   }
 
   /** Removes a leftover only when the rename meets it: recovery discards thousands of directories that never were. */
-  async #moveTo(directory: string, target: string): Promise<void> {
+  async #moveTo(directory: string, target: string, mayBeMissing: boolean): Promise<void> {
     const { files, layout } = this.#parts;
     try {
       await files.rename(directory, target);
     } catch (error) {
       const code = errorCode(error);
       // The directory is missing, or the trash is: only the first means that nothing has to go.
-      if (code === "ENOENT") await files.makeDirectory(layout.trash);
+      if (code === "ENOENT" && !mayBeMissing) await files.makeDirectory(layout.trash);
       else if (["ENOTEMPTY", "EEXIST"].includes(code)) await files.removeTree(target);
       else throw error;
       await files.rename(directory, target);
@@ -143,7 +155,7 @@ export class Trash {
 
   async #move(stream: FileStream): Promise<void> {
     await this.#pool.dropIn(stream.directory);
-    if (stream.disk.hasDirectory) await this.discard(stream.directory, stream.id, !stream.created);
+    if (stream.disk.hasDirectory) await this.discard(stream.directory, stream.id, { isUnborn: !stream.created });
   }
 
   /** One at a time: removing a large stream must not crowd out the journal. */

@@ -2,19 +2,30 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { ALL_NAMES, rangesOfPattern } from "../../../../src/protocol/names/name-range.js";
 import { ListFeed } from "../../../../src/http/reading/list/list-feed.js";
-import { startExchanges } from "../../../helpers/exchange-server.js";
+import { startExchanges, type Arrived, type ExchangeServer } from "../../../helpers/exchange-server.js";
 
 const EVERYBODY = { may: () => true, ranges: () => [ALL_NAMES] };
 const QUERY = { prefix: "", match: null, after: "", limit: 100, live: true };
 const MAX_REMEMBERED = 1024;
 
+/** So many readers who have been told where they begin. */
+async function openReaders(
+  server: ExchangeServer,
+  feed: ListFeed,
+  count: number,
+  caller: Parameters<ListFeed["open"]>[1],
+): Promise<readonly Arrived[]> {
+  const readers = await Promise.all(Array.from({ length: count }, () => server.receive("GET", "all")));
+  for (const { exchange } of readers) feed.open(exchange, caller, QUERY);
+  await Promise.all(readers.map(({ connection }) => connection.until("\n\n")));
+  return readers;
+}
+
 test("many readers are told some at a time, each of all that happens meanwhile", async (context) => {
   const server = await startExchanges(context);
   const { events } = server.context.streamList;
   const feed = new ListFeed(server.context);
-  const readers = await Promise.all(Array.from({ length: 200 }, () => server.receive("GET", "all")));
-  for (const { exchange } of readers) feed.open(exchange, EVERYBODY, QUERY);
-  await Promise.all(readers.map(({ connection }) => connection.until("\n\n")));
+  const readers = await openReaders(server, feed, 200, EVERYBODY);
   const before = readers.map(({ exchange }) => exchange.sentBytes);
   events.emit("deleted", "a");
   const told = readers.filter(({ exchange }, at) => exchange.sentBytes > (before[at] ?? 0)).length;
@@ -71,9 +82,7 @@ test("where something may have been missed all readers are told to list again, a
   const server = await startExchanges(context);
   const { events } = server.context.streamList;
   const feed = new ListFeed(server.context);
-  const readers = await Promise.all(Array.from({ length: 130 }, () => server.receive("GET", "all")));
-  for (const { exchange } of readers) feed.open(exchange, EVERYBODY, QUERY);
-  await Promise.all(readers.map(({ connection }) => connection.until("\n\n")));
+  const readers = await openReaders(server, feed, 130, EVERYBODY);
   events.emit("deleted", "a");
   const before = feed.idOf(feed.end);
   events.emit("missed");
@@ -135,9 +144,7 @@ test("many readers who may not see all are not told of how much they may not see
   const server = await startExchanges(context);
   const { events } = server.context.streamList;
   const feed = new ListFeed(server.context);
-  const readers = await Promise.all(Array.from({ length: 130 }, () => server.receive("GET", "all")));
-  for (const { exchange } of readers) feed.open(exchange, MINE, QUERY);
-  await Promise.all(readers.map(({ connection }) => connection.until("\n\n")));
+  const readers = await openReaders(server, feed, 130, MINE);
   for (let at = 0; at < MAX_REMEMBERED * 2; at += 1) events.emit("deleted", `theirs/${at}`);
   events.emit("deleted", "mine/1");
   for (const { connection } of readers) assert.doesNotMatch(await connection.until(`{"name":"mine/1"}\n`), /control/);

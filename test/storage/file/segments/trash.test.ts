@@ -184,6 +184,19 @@ describe("the trash", () => {
     assert.deepEqual(readdirSync(rooms.layout.trash), []);
   });
 
+  test("costs a start one operation for a directory that never was", async () => {
+    const rooms = fileRooms();
+    const { files, layout } = rooms;
+    mkdirSync(layout.trash, { recursive: true });
+    const before = files.operations.length;
+    await rooms.trash.discard(layout.streamDirectory("never"), "label", { mayBeMissing: true });
+    assert.deepEqual(
+      files.operations.slice(before).map(({ kind }) => kind),
+      ["rename"],
+    );
+    await ended(rooms);
+  });
+
   test("that somebody removed is made again: what is deleted leaves its place all the same", async () => {
     const rooms = fileRooms();
     const stream = await persisted(rooms);

@@ -1,6 +1,7 @@
 // Wires a server together, from the directory to the listener: `createServer` and `createHandler`.
 
 import type { IncomingMessage, ServerResponse } from "node:http";
+import { resolve } from "node:path";
 import { connectionLimitFor } from "./http/bounds/connection-limit.js";
 import { ConnectionsByClient } from "./http/bounds/connections-by-client.js";
 import type { Context } from "./http/context/context.js";
@@ -34,7 +35,7 @@ import { segmentRollOf } from "./stream/loaded/retention.js";
 /** Where a server with these settings will listen, for who only wants to know. */
 export { adminPlanOf, beyondReach, LISTEN_BACKLOG, planOf, type ListenPlan } from "./http/listen/plan.js";
 
-export { conflictWithStorage, type ServerOptions } from "./server/server-options.js";
+export { conflictWithStorage, withWholePaths, type ServerOptions } from "./server/server-options.js";
 
 /** What {@link createServer} throws. */
 export { StartError } from "./server/start-error.js";
@@ -85,8 +86,10 @@ export async function startServer(options: ServerOptions, limits: RequestLimits)
   const settings = settingsOf(options);
   const plan = planOf(settings);
   if ("fault" in plan) throw new StartError("invalid-option", `Cannot start: ${plan.fault}`);
+  const adminPlan = adminPlanOf(settings);
   const service = await Service.open(options, settings, false);
-  const { http, listeners, admin } = await listenAll(service, plan, limits).catch(async (error: unknown) => {
+  const listening = listenAll(service, plan, adminPlan, limits);
+  const { http, listeners, admin } = await listening.catch(async (error: unknown) => {
     await service.stop();
     if (error instanceof CertificateError) throw new StartError("invalid-option", error.message);
     throw error instanceof ListenError ? listenFault(error, TOO_FEW_FILES) : error;
@@ -122,9 +125,9 @@ export async function startServer(options: ServerOptions, limits: RequestLimits)
 async function listenAll(
   service: Service,
   plan: ListenPlan,
+  adminPlan: ListenPlan | null,
   limits: RequestLimits,
 ): Promise<Listening & { readonly admin: Listening | null }> {
-  const adminPlan = adminPlanOf(service.context.settings);
   const admin = adminPlan === null ? null : await listenForAdmin(service.context, adminPlan, limits);
   try {
     return { ...(await listen(service, plan, limits)), admin };
@@ -162,27 +165,35 @@ export async function createHandler(options: ServerOptions): Promise<StreamHandl
   return Object.assign(handle, { close, metrics: () => service.context.metricsReport() });
 }
 
+/** What a stop ends. */
+interface Running {
+  readonly registry: Registry;
+  readonly authority: Authority | null;
+  readonly storage: Storage;
+  readonly accessLines: LineQueue | null;
+}
+
 /** Everything that a listener serves from, from the directory up. */
 class Service {
   readonly context: Context;
   readonly dispatcher: Dispatcher;
-  readonly #storage: Storage;
-  readonly #accessLines: LineQueue | null;
+  readonly #running: Running;
 
-  private constructor(context: Context, storage: Storage, accessLines: LineQueue | null) {
-    this.#accessLines = accessLines;
+  private constructor(context: Context, running: Running) {
     this.context = context;
     this.dispatcher = new Dispatcher(context);
-    this.#storage = storage;
+    this.#running = running;
   }
 
   static async open(options: ServerOptions, settings: Settings, isEmbedded: boolean): Promise<Service> {
     const clock = options.clock ?? systemClock();
     const log = options.log ?? logToStderr(settings, clock);
+    // The working directory may change while others open.
+    const given = options.dir === undefined ? options : { ...options, dir: resolve(options.dir) };
     const authority = settings.auth === "" ? null : await openAuthority(settings.auth, clock, log);
     const observations = new StorageObservations();
     const retention = { maxBytes: settings.retentionBytes, maxAgeMs: settings.retentionAgeMs };
-    const { storage, maxAppendBytes } = await openEngine(options, settings, { clock, log, observations }).catch(
+    const { storage, maxAppendBytes } = await openEngine(given, settings, { clock, log, observations }).catch(
       (error: unknown) => {
         authority?.close();
         throw error;
@@ -197,31 +208,23 @@ class Service {
       maxLoadedStreams: settings.maxLoadedStreams,
       maxLoadedProducers: settings.maxLoadedProducers,
     });
-    registry.start();
-    // The first list is not to wait for all names; whoever lists is told what fails.
-    storage.streamList.names(ALL_NAMES, 0).catch(() => undefined);
-    void keepTickClass();
     const accessLines = settings.accessLog ? new LineQueue(options.accessOutput ?? process.stdout, clock) : null;
-    // With a clock of the caller's, times are those that it tells.
-    const nowMs = options.clock === undefined ? stopwatchMs : () => clock.nowMs();
-    return new Service(
-      contextOf(
-        { ...settings, maxAppendBytes },
-        {
-          registry,
-          streamList: storage.streamList,
-          observations,
-          authority,
-          clock,
-          log,
-          accessLines,
-          stopwatchMs: nowMs,
-          isEmbedded,
-        },
-      ),
-      storage,
-      accessLines,
-    );
+    const running = { registry, authority, storage, accessLines };
+    try {
+      registry.start();
+      // The first list is not to wait for all names; whoever lists is told what fails.
+      storage.streamList.names(ALL_NAMES, 0).catch(() => undefined);
+      void keepTickClass();
+      // With a clock of the caller's, times are those that it tells.
+      const nowMs = options.clock === undefined ? stopwatchMs : () => clock.nowMs();
+      const { streamList } = storage;
+      const parts = { ...running, streamList, observations, clock, log, stopwatchMs: nowMs, isEmbedded };
+      return new Service(contextOf({ ...settings, maxAppendBytes }, parts), running);
+    } catch (error) {
+      // Else this process could not open the directory again.
+      await end(running);
+      throw error;
+    }
   }
 
   /** Tells balancers that the server is about to stop, and serves on for `shutdownDelayMs`. */
@@ -243,19 +246,29 @@ class Service {
   }
 
   stopTimers(): void {
-    this.context.registry.stop();
-    this.context.authority?.close();
+    stopBackground(this.#running);
     this.context.eventLoop.stop();
   }
 
   /** Makes everything permanent and releases the directory. */
   async stop(): Promise<void> {
     this.stopTimers();
-    try {
-      await this.#storage.close();
-    } finally {
-      await this.#accessLines?.close();
-    }
+    await end(this.#running);
+  }
+}
+
+function stopBackground({ registry, authority }: Running): void {
+  registry.stop();
+  authority?.close();
+}
+
+/** Stops all background work, makes everything permanent and releases the directory. */
+async function end(running: Running): Promise<void> {
+  stopBackground(running);
+  try {
+    await running.storage.close();
+  } finally {
+    await running.accessLines?.close();
   }
 }
 

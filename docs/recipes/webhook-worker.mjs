@@ -23,12 +23,15 @@ let offset = existsSync(file) ? readFileSync(file, "utf8") : "-1";
 for (;;) {
   // Waits until there is something: half a minute, and then once more.
   const answer = await fetch(`${STREAMS}inbox/${name}?live=long-poll&offset=${offset}`).catch(() => null);
-  if (answer?.status === 200) for (const delivery of await answer.json()) await handle(delivery);
+  // Retention has removed what was next, or the inbox was deleted and made anew.
+  const earliest = answer?.status === 410 ? answer.headers.get("Stream-Earliest-Offset") : null;
+  if (earliest !== null) console.error(`what came before ${earliest} is gone: going on there`);
+  else if (answer?.status === 200) for (const delivery of await answer.json()) await handle(delivery);
   else if (answer?.status !== 204) {
     console.error(`${answer?.status ?? "no answer"}; again in a second`);
     await sleep(1000);
     continue;
   }
-  offset = answer.headers.get("Stream-Next-Offset");
+  offset = earliest ?? answer.headers.get("Stream-Next-Offset");
   keep(offset);
 }

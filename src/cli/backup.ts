@@ -8,21 +8,29 @@ import type { Trouble } from "../storage/file/backup/tally.js";
 import { DirectoryError } from "../storage/file/directory/lock.js";
 import { systemFiles, withheldBy } from "../storage/file/disk/files.js";
 import { ProgressLine } from "./progress-line.js";
-import { EXIT, type Invocation, type Surroundings } from "./command/verb.js";
+import { listenForStop, SIGNAL_EXIT } from "./command/stop-signals.js";
+import { EXIT, type Invocation, type StopSignal, type Surroundings } from "./command/verb.js";
+
+const STOP_SIGNALS: readonly StopSignal[] = ["SIGHUP", "SIGINT", "SIGTERM"];
 
 /**
  * Resolves to 0 when the backup is complete and sound; to 1 when it could not be made, or has what is damaged in the
- * directory, too.
+ * directory, too; to 128 + its number when a signal ended it.
  */
-export async function backup(
-  { dir, second = "", switches }: Invocation,
-  { stdout, stderr }: Surroundings,
-): Promise<number> {
+export async function backup({ dir, second = "", switches }: Invocation, surroundings: Surroundings): Promise<number> {
+  const { stdout, stderr } = surroundings;
   const progress = new ProgressLine(stderr);
   const tell = (line: string): void => {
     progress.clear();
     stderr.write(`${oneLine(line)}\n`);
   };
+  const stop = new AbortController();
+  let stopStatus: number | null = null;
+  // Gives the locks back: one that root leaves would keep the directory from its own user.
+  const signals = listenForStop(surroundings, systemClock(), STOP_SIGNALS, (signal) => {
+    stopStatus = SIGNAL_EXIT[signal];
+    stop.abort(new DirectoryError(`the backup was ended by ${signal}: run it again`));
+  });
   try {
     const summary = await backUp({
       dir: resolve(dir),
@@ -34,6 +42,7 @@ export async function backup(
       log: createLog({ level: "warn", format: "text", write: tell }),
       report: (trouble) => tell(lineOf(trouble)),
       progress: (state) => progress.show(state),
+      stop: stop.signal,
     });
     progress.clear();
     stdout.write(`${summaryOf(summary)}\n`);
@@ -41,8 +50,9 @@ export async function backup(
   } catch (error) {
     if (!(error instanceof DirectoryError)) throw error;
     tell(`streamdir: ${error.message}`);
-    return EXIT.unusable;
+    return stopStatus ?? EXIT.unusable;
   } finally {
+    signals.release();
     progress.clear();
   }
 }
@@ -55,6 +65,6 @@ function summaryOf({ tally, troubles }: BackupSummary): string {
   const { copiedBytes, linkedBytes, keptBytes, journalBytes } = tally;
   const streams = `${tally.streams} streams, ${tally.changedStreams} of them new or changed`;
   const bytes = `${copiedBytes} bytes copied, ${linkedBytes} linked, ${keptBytes} there already`;
-  const damage = troubles === 0 ? "" : `; ${troubles} damaged in the directory, and so in the backup`;
+  const damage = troubles === 0 ? "" : `; ${troubles} damaged in the directory, and so perhaps in the backup`;
   return `${streams}, ${tally.removedStreams} removed; ${bytes}, ${journalBytes} of the journal${damage}`;
 }

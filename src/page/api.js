@@ -54,16 +54,18 @@ export class Api {
   base = new URL("../../", location.href);
   /** @type {Promise<Facts> | null} */
   #server = null;
+  #token = orNull(() => sessionStorage.getItem(TOKEN_KEY)) ?? "";
 
   get token() {
-    return sessionStorage.getItem(TOKEN_KEY) ?? "";
+    return this.#token;
   }
 
-  /** Only this tab keeps it, until it is closed. */
+  /** Only this tab keeps it, until it is closed; where the browser keeps nothing, until the page is loaded again. */
   set token(token) {
     this.#server = null;
-    if (token === "") sessionStorage.removeItem(TOKEN_KEY);
-    else sessionStorage.setItem(TOKEN_KEY, token);
+    this.#token = token;
+    if (token === "") orNull(() => sessionStorage.removeItem(TOKEN_KEY));
+    else orNull(() => sessionStorage.setItem(TOKEN_KEY, token));
   }
 
   /**
@@ -267,6 +269,20 @@ export class Api {
    */
   async pathOf(name) {
     return (await this.server()).prefix + encodeName(name);
+  }
+}
+
+/**
+ * What the browser's storage gives; `null` where it refuses.
+ * @template T
+ * @param {() => T} use
+ */
+function orNull(use) {
+  try {
+    return use();
+  } catch (error) {
+    if (error instanceof DOMException) return null;
+    throw error;
   }
 }
 

@@ -1,5 +1,6 @@
 // What a server is made of: the options of `createServer`, checked.
 
+import { resolve } from "node:path";
 import type { Clock } from "../ops/clock.js";
 import type { LineOutput } from "../ops/line-queue.js";
 import type { Log } from "../ops/log.js";
@@ -44,7 +45,10 @@ function faultOfMethods(value: unknown, methods: readonly string[]): string | nu
   return `must have the ${list} ${methods.at(-1)}${why}`;
 }
 
-/** All settings of a server, those that are left out with their defaults. Throws {@link StartError}. */
+/**
+ * All settings of a server, those that are left out with their defaults, paths of files whole. Throws
+ * {@link StartError}.
+ */
 export function settingsOf(options: ServerOptions): Settings {
   // Callers in JavaScript have no types.
   const given: unknown = options;
@@ -70,7 +74,14 @@ export function settingsOf(options: ServerOptions): Settings {
   }
   const conflict = conflictWithStorage(settings, options.dir);
   if (conflict !== null) throw new StartError("invalid-option", `Cannot start: ${conflict}`);
-  return settings;
+  return withWholePaths(settings);
+}
+
+/** `settings` whose paths of files are the same from every working directory. */
+export function withWholePaths(settings: Settings): Settings {
+  const names = Object.keys(OPTIONS) as OptionName[]; // the names of OPTIONS are all there are
+  const files = names.filter((name) => OPTIONS[name].kind === "file" && settings[name] !== "");
+  return { ...settings, ...Object.fromEntries(files.map((name) => [name, resolve(String(settings[name]))])) };
 }
 
 /** What only a directory has, and what only a cluster has. */

@@ -1,13 +1,19 @@
 import assert from "node:assert/strict";
-import { chmodSync, existsSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { EventEmitter } from "node:events";
+import { chmodSync, chownSync, existsSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
 import { test } from "node:test";
+import { fileURLToPath } from "node:url";
+import { backup as runBackup } from "../../src/cli/backup.js";
+import { defaultSettings } from "../../src/options.js";
 import { createServer } from "../../src/server.js";
 import { closedDirectory, NO_LOG } from "../helpers/closed-directory.js";
 import { AS_NOBODY, lacksUsers } from "../helpers/machine.js";
-import { startStreamdir, type Ended, type TestScope } from "../helpers/process.js";
+import { startNode, startStreamdir, type Ended, type TestScope } from "../helpers/process.js";
 import { fileIn, flipBit } from "../helpers/spoilt-files.js";
 import { tempDir } from "../helpers/temp-dir.js";
+
+const PROCESS = fileURLToPath(new URL("../faults/backup-process.ts", import.meta.url));
 
 function backup(scope: TestScope, ...args: string[]): Promise<Ended> {
   return startStreamdir(scope, ["backup", ...args]).ended;
@@ -75,7 +81,7 @@ test("backup copies a directory that no server has open, and names what is damag
   const damaged = await backup(t, dir, dest);
   assert.equal(damaged.status, 1);
   assert.equal(damaged.stderr, `stream "a/b": ${segment}: it does not match its checksum\n`);
-  assert.match(damaged.stdout, /; 1 damaged in the directory, and so in the backup\n$/);
+  assert.match(damaged.stdout, /; 1 damaged in the directory, and so perhaps in the backup\n$/);
 });
 
 test("backup refuses what it can't do with a line that says why", async (t) => {
@@ -115,4 +121,43 @@ test("backup copies to another file system what it could have linked", { skip: !
   assert.match(stdout, /; 8000 bytes copied, 0 linked, 0 there already,/);
   const local = await backup(t, dir, join(tempDir(), "backup"));
   assert.match(local.stdout, /; 3000 bytes copied, 5000 linked, 0 there already,/);
+});
+
+test("backup that a signal ends gives the locks back, and has that signal's status", async () => {
+  const dir = await closedDirectory();
+  const dest = join(tempDir(), "backup");
+  const lines: string[] = [];
+  const output = { write: (text: string) => void lines.push(text) };
+  const surroundings = Object.assign(new EventEmitter(), { env: {}, stdout: output, stderr: output, exit: () => assert.fail() });
+  const invocation = { dir, second: dest, settings: defaultSettings(), switches: new Set<string>(), version: "" };
+  const ended = runBackup(invocation, surroundings);
+  surroundings.emit("SIGTERM", "SIGTERM");
+  assert.equal(await ended, 143);
+  assert.deepEqual(lines, ["streamdir: the backup was ended by SIGTERM: run it again\n"]);
+  for (const root of [dir, dest])
+    assert.deepEqual(
+      readdirSync(root).filter((name) => name.startsWith("lock")),
+      [],
+    );
+  assert.deepEqual(surroundings.eventNames(), []);
+});
+
+test("a directory's user takes it over from a backup by root that was killed", { skip: lacksUsers }, async (t) => {
+  const dir = await closedDirectory();
+  for (const path of [dir, ...readdirSync(dir, { recursive: true }).map((name) => join(dir, String(name)))]) chownSync(path, 65534, 65534);
+  chmodSync(dir, 0o700);
+  chmodSync(dirname(dir), 0o755);
+  const killed = await startNode(t, ["--import", import.meta.resolve("tsx"), PROCESS, dir, join(tempDir(), "backup"), "120"]).ended;
+  assert.equal(killed.signal, "SIGKILL");
+  assert.ok(existsSync(join(dir, "lock")));
+  const { stdout, stderr } = await startStreamdir(t, ["verify", dir], { under: AS_NOBODY }).ended;
+  assert.match(`${stdout}${stderr}`, /^nothing wrong in/);
+  const place = tempDir();
+  chownSync(place, 65534, 65534);
+  const again = await startStreamdir(t, ["backup", dir, join(place, "backup")], { under: AS_NOBODY }).ended;
+  assert.deepEqual([again.status, again.stderr], [0, ""]);
+  assert.deepEqual(
+    readdirSync(dir).filter((name) => name.startsWith("lock")),
+    [],
+  );
 });

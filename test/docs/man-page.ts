@@ -7,7 +7,7 @@ import { Page } from "../helpers/page-examples.js";
 const SHARED = new Set(CONNECTION_FLAGS.map(({ flag }) => flag));
 const [{ name: IMPLIED }] = VERBS;
 
-/** The manual page of the command, in the language of man(7), from the table of commands and docs/cli.md. */
+/** The manual page of the command, in the language of man(7), from the table of commands, docs/operating.md and docs/cli.md. */
 export function manPage(): string {
   const lines = [
     '.\\" Made by UPDATE_DOCS=1 from the table of commands.',
@@ -76,10 +76,17 @@ function paragraph(flag: TaskFlag): string[] {
   return [".TP", `.B ${escaped(writtenFlag(flag))}`, prose(`${flag.help}${also}`)];
 }
 
-/** The table of docs/cli.md. */
+/** The tables of docs/operating.md and docs/cli.md. */
 function statuses(): string[] {
+  const [, exits = ""] = /<!-- exits:begin -->\n([\s\S]*?)<!-- exits:end -->/.exec(new Page("docs/operating.md").text) ?? [];
+  const ofDirectory = exits.matchAll(/^\| (\d[\d, ]*) \| (.*) \| .* \|$/gm);
   const rows = new Page("docs/cli.md").text.matchAll(/^\| (\d[\d, ]*) \| (?:`(\w+)`)? ?\| (.*) \|$/gm);
-  return [...rows].flatMap(([, status = "", name = "", why = ""]) => [".TP", `.B ${status}${name === "" ? "" : ` ${name}`}`, prose(why)]);
+  return [
+    `.SS Of ${VERBS.map(({ name }) => name).join(", ")}`,
+    ...[...ofDirectory].flatMap(([, status = "", why = ""]) => [".TP", `.B ${status}`, prose(why.replaceAll("`", ""))]),
+    ".SS Of commands for a server",
+    ...[...rows].flatMap(([, status = "", name = "", why = ""]) => [".TP", `.B ${status}${name === "" ? "" : ` ${name}`}`, prose(why)]),
+  ];
 }
 
 /** Text as it is: a dash is no hyphen, and a line begins with no control character. */

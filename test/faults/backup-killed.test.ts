@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
+import { readdirSync } from "node:fs";
 import http from "node:http";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { test } from "node:test";
 import { filesWith, makeBackup, restored } from "../helpers/backup.js";
@@ -13,6 +14,14 @@ import { StreamLoad } from "../helpers/stream-load.js";
 import { tempDir } from "../helpers/temp-dir.js";
 
 const SCRIPT = fileURLToPath(new URL("./backup-process.ts", import.meta.url));
+
+/** How many sidecars a backup copies before its server is killed. */
+const COPIED = 15;
+
+/** How many streams of a directory have their sidecars: those that a backup copies one by one. */
+function sidecarsIn(dir: string): number {
+  return readdirSync(dir, { recursive: true, encoding: "utf8" }).filter((path) => basename(path) === "meta.json").length;
+}
 
 /** Runs a backup that is killed at one of its calls to the file system. */
 function killedAt(scope: TestScope, dir: string, dest: string, call: number): Promise<Ended> {
@@ -69,9 +78,12 @@ test("a backup whose server is killed ends; the next has all that was acknowledg
     const load = new StreamLoad(server, random, `round${round}`);
     load.start(4, 10);
     await load.more(300);
+    // The server writes them when it gets to it. Some of their streams are deleted while the backup is made.
+    while (sidecarsIn(server.dir) < 2 * COPIED) await load.more(20);
+    console.error("SIDE", sidecarsIn(server.dir), load.count);
     let sidecars = 0;
     const files = filesWith(async (call, path) => {
-      if (call !== "rename" || !path.endsWith("meta.json.new") || (sidecars += 1) !== 15) return;
+      if (call !== "rename" || !path.endsWith("meta.json.new") || (sidecars += 1) !== COPIED) return;
       server.process.kill("SIGKILL");
       await server.process.ended;
     });

@@ -18,7 +18,14 @@ export async function findingsOf(disk: SimulatedDisk, dir: string): Promise<Find
   try {
     const directoryId = await readMarker(files, layout);
     must(directoryId !== null, () => "the marker is gone");
-    await verifyDirectory({ files, layout, directoryId, report: (finding) => void findings.push(finding), progress: () => undefined });
+    await verifyDirectory({
+      files,
+      layout,
+      directoryId,
+      assertUntouched: async () => undefined,
+      report: (finding) => void findings.push(finding),
+      progress: () => undefined,
+    });
   } catch (error) {
     if (!(error instanceof DirectoryError)) throw error;
     findings.push({ stream: null, file: layout.marker, offset: null, problem: error.message });

@@ -25,6 +25,7 @@ export async function makeBackup(dir: string, dest: string, more: Partial<Backup
     log: keptLog().log,
     report: ({ stream, file, problem }) => void lines.push(`${stream ?? ""}: ${file.slice(dir.length + 1)}: ${problem}`),
     progress: (state) => void progress.push(state),
+    stop: new AbortController().signal,
     ...more,
   });
   return { ...summary, lines, progress };

@@ -86,6 +86,28 @@ describe("the page in Chromium, where something is odd", { skip: lacksChromium, 
     world.hasNoFaults(/favicon|401/);
   });
 
+  for (const [title, script] of [
+    ["all storage", "Object.defineProperty(window, 'sessionStorage', { get() { throw new DOMException('no', 'SecurityError'); } });"],
+    ["to store", "Storage.prototype.setItem = () => { throw new DOMException('no', 'QuotaExceededError'); };"],
+  ] as const)
+    test(`works, and keeps its token until it is loaded again, where the browser refuses ${title}`, async (context) => {
+      const auth = new AuthFile();
+      const token = auth.token("owner", [{ streams: ["**"], allow: ["list", "read", "create"] }]);
+      auth.write();
+      const world = await World.open(context, { flags: ["--auth", auth.path] });
+      await world.send("PUT", "t", { ...TEXT, Authorization: `Bearer ${token}` }, "one\n");
+      await world.page.beginWith(script);
+      await world.open();
+      await world.until("document.body.dataset.trouble === 'right'");
+      await world.click("Token");
+      await world.fill("dialog input", token);
+      await world.click("Use it");
+      await world.sees("#tree", "t");
+      await world.open("#/s/t");
+      await world.until("document.body.dataset.trouble === 'right'");
+      world.hasNoFaults(/favicon|401/);
+    });
+
   for (const [title, block, path] of [
     ["as docs/nginx.conf has it", documentedBlock, "v1/stream/"],
     ["below another path", elsewhere, "below/this/"],

@@ -29,7 +29,6 @@ export const TESTED_ELSEWHERE: Readonly<Record<string, string>> = {
   "src/storage/file/segments/index-writer.ts": "test/storage/file/segments/segment-writer-persist.test.ts has it write beside the segments",
   "src/storage/file/segments/stream-files.ts": "test/helpers/file-rooms.ts makes them for every test of a room",
   "src/storage/file/engine-figures.ts": "test/storage/file/file-storage-figures.test.ts has those of a real engine",
-  "src/server/server-options.ts": "test/server.test.ts has options that are taken and refused",
   "src/storage/nats/open-cluster.ts": "test/nats/serve.test.ts opens it on real servers",
   "src/storage/nats/jetstream/bucket.ts": "test/nats/bucket.test.ts makes and compares buckets on real servers",
   "src/storage/nats/jetstream/connection.ts": "test/nats/bucket.test.ts connects to real servers, new and old",

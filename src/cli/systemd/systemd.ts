@@ -5,7 +5,14 @@ import { join, resolve, sep } from "node:path";
 import { isLoopbackAddress } from "../../net/host-name.js";
 import { formatListen, type ListenAddress } from "../../net/listen-address.js";
 import { OPTIONS, type Settings } from "../../options.js";
-import { adminPlanOf, beyondReach, conflictWithStorage, planOf, type ListenPlan } from "../../server.js";
+import {
+  adminPlanOf,
+  beyondReach,
+  conflictWithStorage,
+  planOf,
+  withWholePaths,
+  type ListenPlan,
+} from "../../server.js";
 import { quoted } from "../command/value.js";
 import { EXIT, type Invocation, type Surroundings } from "../command/verb.js";
 import { serviceUnit, socketUnit, type UnitDirectory, type UnitsPlan } from "./units.js";
@@ -66,10 +73,12 @@ function unitsPlan(dir: string, settings: Settings, user: string | null): UnitsP
     return `${quoted(directory.path)} needs its owner as --user NAME; without, name one like /var/lib/streamdir`;
   if (directory.kind === "path" && /^\/(?:var\/)?tmp(?:\/|$)/.test(directory.path))
     return `the service has a /tmp of its own (PrivateTmp=yes), and would not see ${quoted(directory.path)}`;
-  const withPaths = withWholePaths(settings);
-  for (const address of adminPlanOf(withPaths)?.addresses ?? [])
+  const admin = adminPlanOf(settings)?.addresses ?? [];
+  for (const address of admin)
     if (address.kind === "unix" && !isWithin(address.path, directory))
       return `the service can make no socket at ${quoted(address.path)}: name one in its directory, or a port`;
+  // A service has another working directory than who asks for its units.
+  const withPaths = { ...withWholePaths(settings), adminListen: admin.map(formatListen).join(",") };
   const texts = [...Object.values(withPaths).map(String), ...Object.values(programs), resolve(dir)];
   if (texts.some((text) => CONTROL.test(text))) return "no path or value may have a control character in a unit";
   return { settings: withPaths, ...programs, user, directory, addresses };
@@ -102,22 +111,4 @@ function directoryOf(dir: string): UnitDirectory {
   const path = resolve(dir);
   const name = STATE.exec(path)?.[1];
   return name === undefined ? { kind: "path", path } : { kind: "state", name };
-}
-
-/** A service has another working directory than who asks for its units. */
-function withWholePaths(settings: Settings): Settings {
-  const whole = (path: string): string => (path === "" ? "" : resolve(path));
-  const { auth, tlsCert, tlsKey, clientCa, natsCreds } = settings;
-  const admin = (adminPlanOf(settings)?.addresses ?? []).map((address) =>
-    formatListen(address.kind === "unix" ? { ...address, path: resolve(address.path) } : address),
-  );
-  return {
-    ...settings,
-    adminListen: admin.join(","),
-    auth: whole(auth),
-    tlsCert: whole(tlsCert),
-    tlsKey: whole(tlsKey),
-    clientCa: whole(clientCa),
-    natsCreds: whole(natsCreds),
-  };
 }

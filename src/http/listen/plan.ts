@@ -1,11 +1,15 @@
 // What the settings say about listening.
 
+import { resolve } from "node:path";
 import { formatListen, parseListen, type ListenAddress } from "../../net/listen-address.js";
 import { OPTIONS, type Settings } from "../../options.js";
 import type { Reach } from "./reach.js";
 
 /** Connections that may wait to be accepted, as far as the kernel allows: thousands of readers come back at once. */
 export const LISTEN_BACKLOG = 4096;
+
+/** The longest path of a Unix socket that all platforms have. */
+const MAX_SOCKET_PATH_BYTES = 103;
 
 /** The settings that say where a server listens, and over what. */
 export type ListenSettings = Pick<
@@ -46,7 +50,7 @@ export function planOf(settings: ListenSettings): ListenPlan | PlanFault {
   if (clientCa !== "" && tlsCert === "")
     return { fault: "--client-ca needs --tls-cert and --tls-key: only over TLS clients have certificates" };
   return {
-    addresses: (listen === "" ? null : parseListen(listen)) ?? [{ kind: "tcp", host, port }],
+    addresses: (listen === "" ? null : addressesOf(listen)) ?? [{ kind: "tcp", host, port }],
     unixMode: Number.parseInt(settings.unixMode, 8),
     reach: settings.auth === "" && !settings.insecure ? "loopback" : "everybody",
     tls: tlsCert === "" ? null : { cert: tlsCert, key: tlsKey, clientCa: clientCa === "" ? null : clientCa },
@@ -55,9 +59,22 @@ export function planOf(settings: ListenSettings): ListenPlan | PlanFault {
 
 /** The addresses of `--admin-listen`, which ask for no credential; `null` without one. */
 export function adminPlanOf({ adminListen, unixMode, insecure }: AdminListenSettings): ListenPlan | null {
-  const addresses = adminListen === "" ? null : parseListen(adminListen);
+  const addresses = adminListen === "" ? null : addressesOf(adminListen);
   if (addresses === null) return null;
   return { addresses, unixMode: Number.parseInt(unixMode, 8), reach: insecure ? "everybody" : "private", tls: null };
+}
+
+/** The addresses of `text`, sockets by their whole paths: they are removed at a stop, maybe from another directory. */
+function addressesOf(text: string): readonly ListenAddress[] | null {
+  const whole = (address: ListenAddress): ListenAddress =>
+    address.kind === "unix" ? { ...address, path: wholeOrShort(address.path) } : address;
+  return parseListen(text)?.map(whole) ?? null;
+}
+
+/** Node would cut a path off that is too long; a relative one may be short enough. */
+function wholeOrShort(path: string): string {
+  const whole = resolve(path);
+  return Buffer.byteLength(whole) > MAX_SOCKET_PATH_BYTES ? path : whole;
 }
 
 /** The settings that say where a server may be watched. */

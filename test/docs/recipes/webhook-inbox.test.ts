@@ -70,3 +70,32 @@ test("the worker goes on where it was when it is started again", async (context)
   second.kill("SIGKILL");
   assert.doesNotMatch((await second.ended).stdout, /^d-1/m);
 });
+
+test("the worker says that deliveries are gone, and goes on with those that are there", async (context) => {
+  const streams = await servePage(context);
+  const inbox = await startInbox(context, streams);
+  const cwd = tempDir();
+  const work = (): TestProcess => startNode(context, [WORKER, "github"], { cwd, env: { STREAMS: streams } });
+  await deliver(inbox, "d-1", "1");
+  const first = work();
+  await first.stdoutLine(/^d-1/);
+  await deliver(inbox, "d-2", "2");
+  await first.stdoutLine(/^d-2/);
+  first.kill("SIGKILL");
+  await first.ended;
+  assert.equal((await fetch(`${streams}inbox/github`, { method: "DELETE" })).status, 204);
+  assert.equal(await deliver(inbox, "d-3", "3"), 202);
+  const second = work();
+  assert.match(await second.stderrLine(/./), /^what came before \d{16}_\d{16} is gone: going on there$/);
+  assert.equal(await second.stdoutLine(/^d-/), "d-3 3");
+  // It goes on from there when it is started again.
+  await deliver(inbox, "d-4", "4");
+  await second.stdoutLine(/^d-4/);
+  second.kill("SIGKILL");
+  await second.ended;
+  await deliver(inbox, "d-5", "5");
+  const third = work();
+  await third.stdoutLine(/^d-5/);
+  third.kill("SIGKILL");
+  assert.equal((await third.ended).stderr, "");
+});

@@ -34,6 +34,17 @@ test("listen names all addresses, and host and port are left out", () => {
   }
 });
 
+test("a socket has its whole path, unless only the relative one is short enough", (context) => {
+  const cwd = context.mock.method(process, "cwd", () => "/srv,1");
+  const addressesOf = (listen: string): unknown => {
+    const read = plan({ listen });
+    return "fault" in read ? read.fault : read.addresses;
+  };
+  assert.deepEqual(addressesOf("unix:a.sock"), [{ kind: "unix", path: "/srv,1/a.sock" }]);
+  cwd.mock.mockImplementation(() => `/${"long".repeat(30)}`);
+  assert.deepEqual(addressesOf("unix:a.sock"), [{ kind: "unix", path: "a.sock" }]);
+});
+
 test("a server may be reached from beyond loopback when it knows who may do what, or when anybody may", () => {
   for (const settings of [{ auth: "/etc/auth.json" }, { insecure: true }]) {
     const allowed = plan(settings);

@@ -3,6 +3,7 @@ import { existsSync, readFileSync, renameSync, rmSync, writeFileSync } from "nod
 import { describe, test } from "node:test";
 import { ALL_NAMES, namesBeginningWith } from "../../../src/protocol/names/name-range.js";
 import { Layout } from "../../../src/storage/file/format/layout.js";
+import { openOffline } from "../../../src/storage/file/offline/offline.js";
 import { repairDirectory } from "../../../src/storage/file/offline/repair.js";
 import { verifyDirectory } from "../../../src/storage/file/offline/verify.js";
 import { StorageBusyError } from "../../../src/storage/storage.js";
@@ -167,7 +168,7 @@ describe("names that were saved", () => {
 
   test("are streamdir's own file to verify", async () => {
     const { engine } = await ended();
-    const directory = { files: engine.files, layout: new Layout(engine.dir), directoryId: Buffer.alloc(8) };
+    const directory = await openOffline(engine.dir, false);
     const { notes } = await verifyDirectory({ ...directory, report: () => {}, progress: () => {} });
     assert.deepEqual(notes, []);
   });

@@ -16,6 +16,7 @@ import { JournalCopy, type LatePayload } from "./journal-copy.js";
 import { openSource, PinLostError, type Source } from "./source.js";
 import { StreamCopy, type CopyPlaces } from "./stream-copy.js";
 import { Tally, type Trouble } from "./tally.js";
+import { isUnreadable, readingFrom } from "./unreadable.js";
 
 /** How far a backup is. */
 export interface BackupProgress {
@@ -35,6 +36,8 @@ export interface BackupOptions {
   readonly log: Log;
   readonly report: (trouble: Trouble) => void;
   readonly progress: (progress: BackupProgress) => void;
+  /** Ends the backup with its reason: what was copied is there for the next one, and nobody's lock is left. */
+  readonly stop: AbortSignal;
 }
 
 /** What became of a backup. */
@@ -61,12 +64,12 @@ const MAX_ROUNDS = 50;
  * batch.
  */
 export async function backUp(options: BackupOptions): Promise<BackupSummary> {
-  const { files, dir, dest, force, log } = options;
+  const { files, dir, dest, force, log, stop } = options;
   const from = new Layout(dir);
   const directoryId = await idOf(files, from);
   const destination = await Destination.open(dest, { files, from, directoryId, force, log });
   try {
-    const places = { files, from, to: destination.layout, tally: new Tally() };
+    const places = { files, from, to: destination.layout, tally: new Tally(), stop };
     for (let pass = 1; ; pass += 1) {
       const source = await openSource({ files, layout: from, directoryId, force, log });
       try {
@@ -127,18 +130,20 @@ class Pass {
   }
 
   async run(): Promise<BackupSummary> {
-    const { places, destination } = this.#parts;
+    const { places, destination, source } = this.#parts;
     const { files, from, to, tally } = places;
-    await destination.begin();
-    await this.#journal.copyKept();
+    // What would end it is looked for first: until then, the earlier backup is whole.
+    if (!source.isServed) await this.#journal.assertSound();
     const shards = (await files.list(from.streams)).filter((shard) => /^[0-9a-f]{2}$/.test(shard));
     for (const shard of shards) this.#total += (await files.list(join(from.streams, shard))).length;
+    await destination.begin();
+    await this.#journal.copyKept();
     await this.#copyStreams(shards);
     const asOf = new Date(this.#options.clock.nowMs());
     await this.#copyJournal();
     await this.#copyStrays();
     this.#tell();
-    await copyTree(places, from.damaged, to.damaged);
+    await copyTree(places, (trouble) => this.#report(trouble), from.damaged, to.damaged);
     for (const shard of shards) await files.syncDirectory(join(to.streams, shard));
     await destination.complete(asOf);
     return { tally, troubles: this.#troubles };
@@ -149,6 +154,7 @@ class Pass {
     const worker = async (): Promise<void> => {
       for await (const directory of rest) {
         this.#parts.source.assertPinned();
+        this.#options.stop.throwIfAborted();
         await this.#streams.copy(directory);
         this.#done += 1;
         const { streams, bytes } = this.#parts.places.tally;
@@ -181,6 +187,7 @@ class Pass {
     const { late } = this.#journal;
     let absent: LatePayload[] = [];
     for (let round = 1, seen = 0; round <= MAX_ROUNDS; round += 1) {
+      this.#options.stop.throwIfAborted();
       const batch = await source.batch();
       // Where a file went meanwhile, why it went is the reason.
       await this.#journal.copyTo(batch).finally(() => source.confirm());
@@ -211,7 +218,10 @@ class Pass {
     // What is wrong with its files was reported.
     if (own === null && !this.#journal.creates(target)) return true;
     const path = segmentPath(from.streamDirectory(name), segmentStart);
-    const bytes = await readRange(files, path, position - segmentStart, length);
+    const bytes = await readRange(files, path, position - segmentStart, length).catch((error: unknown) => {
+      if (isUnreadable(error, from)) return null;
+      throw error;
+    });
     if (bytes === null || crc32(bytes) !== crc) return false;
     if (own === null) {
       await files.removeTree(target);
@@ -258,22 +268,33 @@ async function allOf(work: readonly Promise<void>[]): Promise<void> {
   for (const ended of await Promise.allSettled(work)) if (ended.status === "rejected") throw ended.reason;
 }
 
-/** Copies what repairs have set aside. None of it ever changes: what is there with the same size is the same. */
+/**
+ * Copies what repairs have set aside, as far as it can be read. None of it ever changes: what is there with the same
+ * size is the same.
+ */
 async function copyTree(
-  { files, tally }: Pick<CopyPlaces, "files" | "tally">,
-  from: string,
-  to: string,
+  places: CopyPlaces,
+  report: (trouble: Trouble) => void,
+  source: string,
+  target: string,
 ): Promise<void> {
-  const names = await files.list(from);
-  if (names.length === 0) return files.removeTree(to);
-  await files.makeDirectory(to);
+  const { files, from, tally } = places;
+  const names = await readingFrom(source, () => files.list(source));
+  if (names.length === 0) return files.removeTree(target);
+  await files.makeDirectory(target);
   for (const name of names) {
-    const source = await files.status(join(from, name));
-    if (source?.isDirectory === true) await copyTree({ files, tally }, join(from, name), join(to, name));
-    else if (source !== null && source.size !== (await files.status(join(to, name)))?.size) {
-      await copyWhole(files, join(from, name), join(to, name));
-      tally.copiedBytes += source.size;
+    const [path, copy] = [join(source, name), join(target, name)];
+    try {
+      const status = await readingFrom(path, () => files.status(path));
+      if (status?.isDirectory === true) await copyTree(places, report, path, copy);
+      else if (status !== null && status.size !== (await files.status(copy))?.size) {
+        await copyWhole(files, path, copy);
+        tally.copiedBytes += status.size;
+      }
+    } catch (error) {
+      if (!isUnreadable(error, from)) throw error;
+      report({ stream: null, file: error.path, problem: error.problem });
     }
   }
-  await files.syncDirectory(to);
+  await files.syncDirectory(target);
 }

@@ -3,6 +3,7 @@ import { crc32 } from "../format/crc32.js";
 import { replacementPath } from "../format/layout.js";
 import { crcOf } from "../segments/segment-reader.js";
 import type { Tally } from "./tally.js";
+import { readingFrom } from "./unreadable.js";
 
 const STEP_BYTES = 1024 * 1024;
 /** Why a file system gives a file no second name: another one, a limit, or it has no such thing. */
@@ -13,6 +14,8 @@ export interface Extent {
   readonly length: number;
   readonly crc: number;
 }
+
+const NOTHING: Extent = { length: 0, crc: 0 };
 
 /** A file that only ever grows, and how much of it is wanted. */
 export interface GrowingFile {
@@ -28,7 +31,10 @@ export interface GrowingFile {
 /** How a copy went; `damaged`: what was copied is not what was written. */
 export type CopyOutcome = "kept" | "changed" | "missing" | "damaged";
 
-/** Copies the wanted bytes of a file, or only what is new of them, and makes them permanent. */
+/**
+ * Copies the wanted bytes of a file, or only what is new of them, and makes them permanent. Throws an UnreadableError
+ * where the file can't be read.
+ */
 export async function copyGrowing(files: SystemFiles, file: GrowingFile, tally: Tally): Promise<CopyOutcome> {
   const { from, to, wanted, known, isSealed } = file;
   const there = await files.status(to);
@@ -36,26 +42,45 @@ export async function copyGrowing(files: SystemFiles, file: GrowingFile, tally: 
   if (!isSealed && there !== null && there.links > 1 && (await isSame(files, from, there))) await unshare(files, to);
   const isKnown = known !== null && there !== null && there.size >= known.length;
   if (isKnown && known.length === wanted.length && known.crc === wanted.crc) return kept(wanted, tally);
-  const source = await files.status(from);
+  const source = await readingFrom(from, () => files.status(from));
   if (source === null) return "missing";
   if (isSealed && source.inode === there?.inode && source.device === there.device) return kept(wanted, tally);
+  let isSound = true;
   if (isSealed && source.size === wanted.length) {
     if (there?.size === wanted.length && (await crcAt(files, to, wanted.length)) === wanted.crc)
       return kept(wanted, tally);
-    if (await hasLinked(files, from, to)) {
+    // A link would replace what is there, which may be sound where this is not.
+    isSound = there === null || (await readingFrom(from, () => crcAt(files, from, wanted.length))) === wanted.crc;
+    if (isSound && (await hasLinked(files, from, to))) {
       tally.linkedBytes += wanted.length;
       return "changed";
     }
   }
-  if (there !== null) {
-    const length = Math.min(there.size, wanted.length);
-    const begun = isKnown && known.length <= length ? known : { length, crc: await crcAt(files, to, length) };
-    if (there.links > 1) await unshare(files, to);
-    const outcome = await copyFrom(files, file, begun, tally);
-    if (outcome !== "damaged" || begun.length === 0) return outcome;
-    await files.unlink(to);
-  }
-  return copyFrom(files, file, { length: 0, crc: 0 }, tally);
+  const outcome =
+    there === null
+      ? await copyFrom(files, file, NOTHING, tally)
+      : await copyRest(files, file, there, isKnown ? known : null, tally);
+  return isSound ? outcome : "damaged";
+}
+
+/** Copies what is new beside what is there; all of it where that is not sound. */
+async function copyRest(
+  files: SystemFiles,
+  file: GrowingFile,
+  there: FileStatus,
+  known: Extent | null,
+  tally: Tally,
+): Promise<CopyOutcome> {
+  const { to, wanted } = file;
+  const length = Math.min(there.size, wanted.length);
+  const begun = known !== null && known.length <= length ? known : { length, crc: await crcAt(files, to, length) };
+  if (there.links > 1) await unshare(files, to);
+  const outcome = await copyFrom(files, file, begun, tally);
+  if (outcome !== "damaged" || begun.length === 0) return outcome;
+  // It is what came after the known part that is damaged.
+  if (begun === known && (await crcAt(files, to, known.length)) === known.crc) return outcome;
+  await files.unlink(to);
+  return copyFrom(files, file, NOTHING, tally);
 }
 
 async function isSame(files: SystemFiles, path: string, { device, inode }: FileStatus): Promise<boolean> {
@@ -88,12 +113,12 @@ async function copyFrom(
   begun: Extent,
   tally: Tally,
 ): Promise<CopyOutcome> {
-  const source = await opened(files, from);
+  const source = await readingFrom(from, () => opened(files, from));
   if (source === null) return "missing";
   try {
     const target = await files.open(to, "write");
     try {
-      const crc = await copyRange(source, target, begun, wanted.length);
+      const crc = await copyRange(from, source, target, begun, wanted.length);
       if (crc !== wanted.crc) return "damaged";
       if ((await target.size()) > wanted.length) await target.truncate(wanted.length);
       return "changed";
@@ -109,11 +134,18 @@ async function copyFrom(
 }
 
 /** Copies from where `begun` ends; resolves to the checksum of all, also where the source ends too early. */
-async function copyRange(source: OpenFile, target: OpenFile, begun: Extent, end: number): Promise<number> {
+async function copyRange(
+  from: string,
+  source: OpenFile,
+  target: OpenFile,
+  begun: Extent,
+  end: number,
+): Promise<number> {
   let { length: position, crc } = begun;
   const buffer = Buffer.allocUnsafe(Math.min(STEP_BYTES, Math.max(1, end - position)));
   while (position < end) {
-    const count = await source.read(buffer, 0, Math.min(buffer.length, end - position), position);
+    const length = Math.min(buffer.length, end - position);
+    const count = await readingFrom(from, () => source.read(buffer, 0, length, position));
     if (count === 0) break;
     const bytes = buffer.subarray(0, count);
     await target.write(bytes, position);
@@ -143,21 +175,25 @@ async function crcAt(files: SystemFiles, path: string, length: number): Promise<
 
 /** Gives the file at `path` bytes of its own: what has other names is never written to. */
 export async function unshare(files: SystemFiles, path: string): Promise<void> {
-  await copyWhole(files, path, replacementPath(path));
-  await files.rename(replacementPath(path), path);
+  await copyWhole(files, path, path);
 }
 
-/** Copies a file whatever it holds, in place of what is at `to`; false where there is none. */
+/**
+ * Copies a file whatever it holds, in place of what is at `to`; false where there is none. Throws an UnreadableError
+ * where it can't be read, and leaves what is at `to`.
+ */
 export async function copyWhole(files: SystemFiles, from: string, to: string): Promise<boolean> {
-  const source = await opened(files, from);
+  const source = await readingFrom(from, () => opened(files, from));
   if (source === null) return false;
+  const unready = replacementPath(to);
   try {
-    await removeFile(files, to);
-    const target = await files.createNew(to);
+    await removeFile(files, unready);
+    const target = await files.createNew(unready);
     try {
       const buffer = Buffer.allocUnsafe(STEP_BYTES);
       for (let position = 0, count = 0; ; position += count) {
-        count = await source.read(buffer, 0, buffer.length, position);
+        const at = position;
+        count = await readingFrom(from, () => source.read(buffer, 0, buffer.length, at));
         if (count === 0) break;
         await target.write(buffer.subarray(0, count), position);
       }
@@ -165,23 +201,27 @@ export async function copyWhole(files: SystemFiles, from: string, to: string): P
     } finally {
       await target.close();
     }
+    await files.rename(unready, to);
     return true;
+  } catch (error) {
+    await removeFile(files, unready);
+    throw error;
   } finally {
     await source.close();
   }
 }
 
-/** Bytes in the middle of a file; `null` where it does not have all of them. */
+/** Bytes in the middle of a file; `null` where it does not have all of them. Throws an UnreadableError. */
 export async function readRange(
   files: SystemFiles,
   path: string,
   position: number,
   length: number,
 ): Promise<Buffer | null> {
-  const file = await opened(files, path);
+  const file = await readingFrom(path, () => opened(files, path));
   if (file === null) return null;
   try {
-    const bytes = await readFully(file, position, length);
+    const bytes = await readingFrom(path, () => readFully(file, position, length));
     return bytes.length === length ? bytes : null;
   } finally {
     await file.close();

@@ -1,6 +1,5 @@
 import { join } from "node:path";
 import type { Position } from "../../storage.js";
-import type { DataDirectory } from "../directory/directory.js";
 import { DirectoryError } from "../directory/lock.js";
 import { readWhole } from "../disk/files.js";
 import { replaceFile } from "../disk/replacement.js";
@@ -16,6 +15,7 @@ import {
 import { readJournalFile } from "../journal/journal-reader.js";
 import { scanJournal } from "../journal/journal-scanner.js";
 import type { CopyPlaces } from "./stream-copy.js";
+import { readingFrom } from "./unreadable.js";
 
 /** A payload that the journal only names: its bytes are in a segment, perhaps beyond what any sidecar vouches for. */
 export interface LatePayload {
@@ -61,6 +61,18 @@ export class JournalCopy {
   }
 
   /**
+   * Makes sure that a start would take the journal as it is, where no server adds to it. Throws a
+   * {@link DirectoryError}.
+   */
+  async assertSound(): Promise<void> {
+    const { files, from } = this.#places;
+    let hasFrames = false;
+    for await (const run of scanJournal({ files, layout: from, directoryId: this.#directoryId }, "strict"))
+      hasFrames ||= run.file.standing === "next" && run.frames.length > 0;
+    if (!hasFrames) throw this.#tooShort();
+  }
+
+  /**
    * Copies what is kept of older journal files. Before any stream: what a checkpoint takes out of these files it brings
    * to the streams' own first.
    */
@@ -69,21 +81,28 @@ export class JournalCopy {
     await files.removeTree(to.journal);
     await files.makeDirectory(to.journal);
     for (const name of await files.list(from.journal)) {
-      const bytes = keptSequenceOf(name) === null ? null : await readWhole(files, join(from.journal, name));
+      const bytes = keptSequenceOf(name) === null ? null : await this.#read(join(from.journal, name));
       if (bytes !== null) await replaceFile(files, join(to.journal, name), bytes);
     }
   }
 
   /** Copies the journal up to and with `batch`, all of it for `null`; again, what came since. */
   async copyTo(batch: number | null): Promise<void> {
-    const { files, from, to } = this.#places;
-    if (batch === null) await assertJournalSound({ files, layout: from, directoryId: this.#directoryId });
+    const { files, to } = this.#places;
     // Where no server has the directory open, what one kept for a backup is what its end has left.
     const sequences = (await this.#sequences(batch !== null)).filter((sequence) => sequence >= this.#sequence);
     for (const sequence of sequences) await this.#copyFile(sequence, batch);
     await files.syncDirectory(to.journal);
-    if (this.#lastBatch < Math.max(1, batch ?? 1))
-      throw new DirectoryError(`the journal in ${from.journal} ends with batch ${this.#lastBatch}, before its time`);
+    if (this.#lastBatch < Math.max(1, batch ?? 1)) throw this.#tooShort();
+  }
+
+  #tooShort(): DirectoryError {
+    const { journal } = this.#places.from;
+    return new DirectoryError(`the journal in ${journal} ends with batch ${this.#lastBatch}, before its time`);
+  }
+
+  #read(path: string): Promise<Buffer | null> {
+    return readingFrom(path, () => readWhole(this.#places.files, path));
   }
 
   /** Listed twice: a file that is renamed during one list may be missing there, and is renamed only once. */
@@ -97,7 +116,7 @@ export class JournalCopy {
   async #copyFile(sequence: number, batch: number | null): Promise<void> {
     const { files, from, to } = this.#places;
     const path = from.journalFile(sequence);
-    const bytes = (await readWhole(files, path)) ?? (await readWhole(files, pinnedPath(path)));
+    const bytes = (await this.#read(path)) ?? (await this.#read(pinnedPath(path)));
     if (bytes === null) throw new DirectoryError(`journal file ${path} is gone`);
     const lastBatch = sequence === this.#sequence || this.#sequence === 0 ? this.#batchBefore : this.#lastBatch;
     const content = readJournalFile(bytes, { sequence, directoryId: this.#directoryId, lastBatch });
@@ -154,10 +173,4 @@ export class JournalCopy {
     const { position, segmentStart, bypassed } = decodeRecordAt(frame, head.offset);
     if (bypassed !== null) this.late.push({ identity, batch: frame.batch, position, segmentStart, ...bypassed });
   }
-}
-
-/** Whether a start would take the journal as it is: throws a {@link DirectoryError} where it would not. */
-async function assertJournalSound(directory: DataDirectory): Promise<void> {
-  const runs = scanJournal(directory, "strict");
-  while ((await runs.next()).done !== true);
 }

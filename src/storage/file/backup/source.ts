@@ -9,6 +9,8 @@ import type { Layout } from "../format/layout.js";
 
 /** A directory that keeps still as far as a backup needs it. */
 export interface Source {
+  /** Whether a server has it open. */
+  readonly isServed: boolean;
   /** The batch up to which the journal is to be copied, by now; `null` where nothing is added to it. */
   batch(): Promise<number | null>;
   /** Throws where it is known not to keep still any more. */
@@ -47,7 +49,13 @@ export async function openSource(options: SourceOptions): Promise<Source> {
   if (connection !== null) return PinnedServer.begin(connection, options);
   const unlock = await lockDirectory(files, layout.lock, { force, log, conversations: BUSY });
   const isStill = (): Promise<void> => Promise.resolve();
-  return { batch: () => Promise.resolve(null), assertPinned: () => undefined, confirm: isStill, close: unlock };
+  return {
+    isServed: false,
+    batch: () => Promise.resolve(null),
+    assertPinned: () => undefined,
+    confirm: isStill,
+    close: unlock,
+  };
 }
 
 /** `null` where nobody listens: whether somebody has the directory all the same is found out by taking its lock. */
@@ -71,6 +79,7 @@ const REFUSALS: Readonly<Record<string, string>> = {
 
 /** A conversation with the server that has the directory open. */
 class PinnedServer implements Source {
+  readonly isServed = true;
   readonly #connection: Socket;
   readonly #root: string;
   readonly #lines: object[] = [];

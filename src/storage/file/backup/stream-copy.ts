@@ -1,4 +1,4 @@
-import { basename, join, relative } from "node:path";
+import { basename, dirname, join, relative } from "node:path";
 import type { Position } from "../../storage.js";
 import { readWhole, type SystemFiles } from "../disk/files.js";
 import { replaceFile } from "../disk/replacement.js";
@@ -6,6 +6,7 @@ import { indexPath, lossesPath, segmentPath, segmentStartOf, sidecarPath, type L
 import { decodeSidecar, type Sidecar, type StoredSegment } from "../format/sidecar.js";
 import { copyGrowing, copyWhole, type GrowingFile } from "./file-copy.js";
 import type { Tally, Trouble } from "./tally.js";
+import { isUnreadable, readingFrom } from "./unreadable.js";
 
 /** Where a copy comes from and where it goes. */
 export interface CopyPlaces {
@@ -13,6 +14,8 @@ export interface CopyPlaces {
   readonly from: Layout;
   readonly to: Layout;
   readonly tally: Tally;
+  /** Ends the copying between two files. */
+  readonly stop: AbortSignal;
 }
 
 /** A segment that a sidecar names and that is not there: the journal may say that it was dropped. */
@@ -50,16 +53,25 @@ export class StreamCopy {
     return join(to.root, relative(from.root, directory));
   }
 
-  /** Brings a stream's directory in the backup to what the stream's is now. */
+  /** Brings a stream's directory in the backup to what the stream's is now, as far as that can be read. */
   async copy(directory: string): Promise<void> {
-    const { files, tally } = this.#places;
-    tally.streams += 1;
+    this.#places.tally.streams += 1;
+    const found: Found = { missing: [], damaged: [] };
+    await this.#tolerate(found, () => this.#copyLatest(directory));
+    if (found.damaged.length === 0) return;
+    // Without its sidecar, what the backup has of it is worth more than what is left here.
+    const known = await readWhole(this.#places.files, sidecarPath(this.targetOf(directory)));
+    if (known === null) await this.copyAsItIs(directory, found);
+    this.found.damaged.push(...found.damaged);
+  }
+
+  async #copyLatest(directory: string): Promise<void> {
     for (let tries = 1; tries <= MAX_TRIES; tries += 1) {
-      const bytes = await readWhole(files, sidecarPath(directory));
+      const bytes = await this.#sidecarOf(directory);
       const found: Found = { missing: [], damaged: [] };
       const id = bytes === null ? await this.#copyBare(directory) : await this.#copyWith(bytes, directory, found);
       // What was wrong with one that went meanwhile was that it was going.
-      if (idIn(await readWhole(files, sidecarPath(directory))) !== id) continue;
+      if (idIn(await this.#sidecarOf(directory)) !== id) continue;
       this.found.missing.push(...found.missing);
       this.found.damaged.push(...found.damaged);
       return;
@@ -67,18 +79,42 @@ export class StreamCopy {
     throw new Error(`${directory} changes too fast to be copied`);
   }
 
-  /** Copies a directory file by file, whatever it holds. */
-  async copyAsItIs(directory: string): Promise<void> {
+  /** Copies a directory file by file, whatever it holds, and notes which of them can't be read. */
+  async copyAsItIs(directory: string, found = this.found): Promise<void> {
     const { files } = this.#places;
     const target = this.targetOf(directory);
     await files.makeDirectory(target);
-    const names = await files.list(directory);
-    for (const name of names) {
-      const isDirectory = (await files.status(join(directory, name)))?.isDirectory === true;
-      if (!isDirectory) await copyWhole(files, join(directory, name), join(target, name));
-    }
-    await this.#removeOthers(target, new Set(names));
+    await this.#tolerate(found, async () => {
+      const names = await readingFrom(directory, () => files.list(directory));
+      await this.#removeOthers(target, new Set(names));
+      for (const name of names) {
+        const path = join(directory, name);
+        await this.#tolerate(found, async () => {
+          const isDirectory = (await readingFrom(path, () => files.status(path)))?.isDirectory === true;
+          if (!isDirectory) await copyWhole(files, path, join(target, name));
+        });
+      }
+    });
     await files.syncDirectory(target);
+  }
+
+  #sidecarOf(directory: string): Promise<Buffer | null> {
+    const path = sidecarPath(directory);
+    return readingFrom(path, () => readWhole(this.#places.files, path));
+  }
+
+  /** Runs what copies; where a file can't be read, notes that, once, and resolves to `null`. */
+  async #tolerate<T>(found: Found, copy: () => Promise<T>): Promise<T | null> {
+    const { from } = this.#places;
+    try {
+      return await copy();
+    } catch (error) {
+      if (!isUnreadable(error, from)) throw error;
+      const { path: file, problem } = error;
+      if (!found.damaged.some((trouble) => trouble.file === file))
+        found.damaged.push({ stream: from.nameOf(dirname(file)), file, problem });
+      return null;
+    }
   }
 
   async #copyBare(directory: string): Promise<null> {
@@ -86,7 +122,7 @@ export class StreamCopy {
     // Looked at now: later it may be another stream's, which is made after the batch that the copy ends with.
     const { files } = this.#places;
     const isDirectory = (await files.status(directory))?.isDirectory === true;
-    const names = isDirectory ? await files.list(directory) : [];
+    const names = isDirectory ? await readingFrom(directory, () => files.list(directory)) : [];
     if (names.some((name) => segmentStartOf(name) !== null)) this.withoutSidecar.push(directory);
     return null;
   }
@@ -96,7 +132,7 @@ export class StreamCopy {
     const { files } = this.#places;
     const read = decodeSidecar(bytes);
     if (read.kind === "damaged") {
-      await this.copyAsItIs(directory);
+      await this.copyAsItIs(directory, found);
       found.damaged.push({ stream: null, file: sidecarPath(directory), problem: read.problem });
       return null;
     }
@@ -122,14 +158,19 @@ export class StreamCopy {
   }
 
   async #copyFiles(sidecar: Sidecar, known: Sidecar | null, directory: string, found: Found): Promise<boolean> {
-    const { files, tally } = this.#places;
+    const { files, tally, stop } = this.#places;
     const target = this.targetOf(directory);
+    const losses = lossesPath(directory);
+    const hasLosses = (await this.#tolerate(found, () => copyWhole(files, losses, lossesPath(target)))) ?? true;
+    // Before the segments are copied: there need not be room for those that go and those that come.
+    await this.#removeOthers(target, namesFor(sidecar, hasLosses));
     let hasChanged = false;
     for (const segment of neededOf(sidecar)) {
       const before = known?.segments.find(({ start }) => start === segment.start);
       const isSealed = sidecar.state.closed || segment !== sidecar.segments.at(-1);
       for (const file of filesOf(segment, before, directory, target)) {
-        const outcome = await copyGrowing(files, { ...file, isSealed }, tally);
+        stop.throwIfAborted();
+        const outcome = await this.#tolerate(found, () => copyGrowing(files, { ...file, isSealed }, tally));
         hasChanged ||= outcome !== "kept";
         const about = { stream: sidecar.name, file: file.from };
         const end = segment.start + segment.length;
@@ -137,8 +178,6 @@ export class StreamCopy {
         if (outcome === "damaged") found.damaged.push({ ...about, problem: "it does not match its checksum" });
       }
     }
-    const hasLosses = await copyWhole(files, lossesPath(directory), lossesPath(target));
-    await this.#removeOthers(target, namesFor(sidecar, hasLosses));
     return hasChanged || hasLosses;
   }
 

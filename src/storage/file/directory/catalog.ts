@@ -101,8 +101,11 @@ export function newerThanJournal(batch: number, lastBatch: number): string {
   return `it is of batch ${batch}, but the journal ends with batch ${lastBatch}`;
 }
 
-/** What can't be read now may be readable later, if only a disk failed; whatever it is, it is this stream's alone. */
-function unreadable(name: string, path: string, error: unknown): DamagedStreamError {
+/**
+ * Why a stream's file can't be read now: it may be readable later, if only a disk failed; whatever it is, it is this
+ * stream's alone. Throws what is no fault of the system's.
+ */
+export function unreadable(name: string, path: string, error: unknown): DamagedStreamError {
   if (isBusy(error)) throw new StorageBusyError(`${path} can't be opened now`, { cause: error });
   if (!isSystemError(error)) throw error;
   return new DamagedStreamError(name, path, `it can't be read (${errorCode(error)})`);

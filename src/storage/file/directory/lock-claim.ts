@@ -2,8 +2,8 @@ import { randomBytes } from "node:crypto";
 import type { Socket } from "node:net";
 import { dirname, join } from "node:path";
 import { errorCode, isBusy, readWhole, removeFile, type Files } from "../disk/files.js";
-import { replaceFile } from "../disk/replacement.js";
-import { claimPath, claimSocket } from "../format/layout.js";
+import { putReplacement, writeReplacement } from "../disk/replacement.js";
+import { claimPath, claimSocket, replacementPath } from "../format/layout.js";
 import { encodeHolder, type LockHolder } from "./lock-holder.js";
 import type { ProcessIdentity } from "./process-identity.js";
 import type { Listener } from "../disk/sockets.js";
@@ -67,7 +67,10 @@ export class Claim {
     try {
       const claim = new Claim(options, id, await listen(options, id));
       try {
-        await replaceFile(files, claimPath(path, id), claim.#bytes);
+        await writeReplacement(files, claimPath(path, id), claim.#bytes);
+        // The directory's user must be able to read whose lock it is, also root's.
+        await files.letAllRead?.(replacementPath(claimPath(path, id)));
+        await putReplacement(files, claimPath(path, id));
         return claim;
       } catch (error) {
         await claim.end();

@@ -33,7 +33,11 @@ export async function standingOf(holder: LockHolder, { reach, self, startedAtOf 
   if (machine === "started-again") return "gone";
   if (machine === "another") return "on-another-machine";
   if (reach === "refuses") return "gone";
-  if (reach === "unknown") return "behind-permissions";
+  if (reach === "unknown") {
+    // Another user's: whether there is such a process can be told all the same.
+    const isHere = holder.pidNamespace === self.pidNamespace;
+    return isHere && !(await isRunning(holder, startedAtOf)) ? "gone" : "behind-permissions";
+  }
   if (isElsewhere(holder, self)) return "in-another-namespace";
   return (await isRunning(holder, startedAtOf)) ? "alive" : "gone";
 }

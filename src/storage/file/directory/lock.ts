@@ -133,7 +133,7 @@ export async function takeLock(options: LockOptions): Promise<HeldLock> {
       if (rival === null && claim === null) {
         claim = await Claim.publish(options);
         if (claim !== null) continue;
-      } else if (rival === null && claim !== null && (await claim.promote())) {
+      } else if (rival === null && claim !== null && (await takesOver(options, claim))) {
         await removeLeftovers(options, claim);
         const held = { claim, overridden: holder?.holder ?? null };
         claim = null;
@@ -165,11 +165,35 @@ async function rivalOf(options: LockOptions, own: Claim | null): Promise<Rival |
 async function rivalAt(options: LockOptions, id: string): Promise<Rival | null> {
   const { files, path } = options;
   // Read first: whose file is there listened before, so its socket is no less there.
-  const bytes = await readWhole(files, claimPath(path, id));
-  const holder = bytes === null ? null : decodeHolder(bytes);
-  const reach = await files.reach(join(dirname(path), claimSocket(path, id)));
+  const socket = claimSocket(path, id);
+  const holder = (await holderIn(files, claimPath(path, id))) ?? (await holderOn(options, socket));
+  const reach = await files.reach(join(dirname(path), socket));
   const standing = holder === null ? standingBehind(reach) : await standingOf(holder, { ...options, reach });
   return standing === "gone" ? null : { id, holder, reach, standing };
+}
+
+async function holderIn(files: Files, path: string): Promise<LockHolder | null> {
+  const bytes = await readWhole(files, path);
+  return bytes === null ? null : decodeHolder(bytes);
+}
+
+/** Who has the lock, if it is the one with this socket. */
+async function holderOn({ files, path }: LockOptions, socket: string): Promise<LockHolder | null> {
+  const holder = await holderIn(files, path);
+  return holder?.socket === socket ? holder : null;
+}
+
+/** Takes the lock. A socket that this user can't connect to goes first: after that, nobody knows whose it was. */
+async function takesOver(options: LockOptions, claim: Claim): Promise<boolean> {
+  const { files, path } = options;
+  const holder = await holderIn(files, path);
+  if (holder !== null && holder.socket !== null) {
+    const socket = join(dirname(path), holder.socket);
+    const reach = await files.reach(socket);
+    if (reach === "unknown" && (await standingOf(holder, { ...options, reach })) === "gone")
+      await removeFile(files, socket);
+  }
+  return claim.promote();
 }
 
 /** What a socket alone says of its process, whose file is not there, or damaged. */

@@ -124,6 +124,7 @@ export function systemFiles(durable: boolean, withheld = 0): SystemFiles {
     linkTarget,
     listen: listenPrivately,
     reach: (path) => onShortPath(path, probe),
+    letAllRead,
     status: statusOf,
     link: (from, to) => completed((done) => link(from, to, done)),
     connect: (path) => onShortPath(path, connectOn),
@@ -152,6 +153,15 @@ async function linkTarget(path: string): Promise<string | null> {
   } catch (error) {
     if (["ENOENT", "ENOTDIR", "EINVAL", "EACCES", "EPERM"].includes(errorCode(error))) return null;
     throw error;
+  }
+}
+
+/** A file system without permissions has the same for all its files. */
+async function letAllRead(path: string): Promise<void> {
+  try {
+    await completed((done) => chmod(path, 0o644, done));
+  } catch (error) {
+    if (!["EPERM", "ENOTSUP", "EOPNOTSUPP", "ENOSYS"].includes(errorCode(error))) throw error;
   }
 }
 

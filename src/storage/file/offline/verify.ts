@@ -13,7 +13,7 @@ import {
   type Layout,
 } from "../format/layout.js";
 import { behindKept } from "./journal-replay.js";
-import type { DataDirectory } from "../directory/directory.js";
+import type { OfflineDirectory } from "./offline.js";
 import { newerThanJournal } from "../directory/catalog.js";
 import { describeDamage } from "../survey/damaged-place.js";
 import { surveyJournal, surveyKept, type Survey } from "../survey/journal-survey.js";
@@ -45,7 +45,7 @@ export interface VerifySummary {
 }
 
 /** A directory to be verified, and who hears of it. */
-export interface VerifyOptions extends DataDirectory {
+export interface VerifyOptions extends OfflineDirectory {
   readonly report: (finding: Finding) => void;
   readonly progress: (progress: VerifyProgress) => void;
 }
@@ -55,11 +55,21 @@ const CONCURRENCY = 8;
 
 /**
  * Reads everything in a directory that no server has open and compares it with its checksums: the journal, each
- * sidecar, each segment, each name, and both sides of each fork. Changes nothing.
+ * sidecar, each segment, each name, and both sides of each fork. Changes nothing. What it finds is reported at the end:
+ * where somebody has opened the directory meanwhile, that throws a DirectoryError, and nothing is said of damage.
  */
 export async function verifyDirectory(options: VerifyOptions): Promise<VerifySummary> {
-  const survey = await surveyJournal(options);
-  return new Verification(options, survey).run(survey);
+  const found: Finding[] = [];
+  const report = (finding: Finding): void => void found.push(finding);
+  let summary: VerifySummary;
+  try {
+    const survey = await surveyJournal(options);
+    summary = await new Verification({ ...options, report }, survey).run(survey);
+  } finally {
+    await options.assertUntouched();
+  }
+  for (const finding of found) options.report(finding);
+  return summary;
 }
 
 /** Accepted losses that are told one by one. */

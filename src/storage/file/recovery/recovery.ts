@@ -1,11 +1,12 @@
 import { basename, join } from "node:path";
-import { readSidecarOf, StreamRecords, UnopenedStreams } from "./unopened-streams.js";
+import { StreamRecords, UnopenedStreams } from "./unopened-streams.js";
+import { readSidecarIn } from "../directory/catalog.js";
 import { ANYBODYS } from "../segments/damage-log.js";
 import type { StreamFiles } from "../segments/stream-files.js";
 import type { SealedFile } from "../writing/checkpointer.js";
-import { readFully } from "../disk/files.js";
+import { errorCode, isPassing, isSystemError, readFully } from "../disk/files.js";
 import { scanJournal, type ListedFile } from "../journal/journal-scanner.js";
-import { isKeptDraft, keptSequenceOf } from "../format/layout.js";
+import { isKeptDraft, keptSequenceOf, sidecarPath } from "../format/layout.js";
 import { DirectoryError } from "../directory/lock.js";
 import {
   alignUp,
@@ -80,13 +81,15 @@ export async function recover(options: RecoveryOptions): Promise<Recovered> {
   }
   const fates = fatesOf(noted, known);
   const lastBatch = own.reduce((highest, file) => Math.max(highest, file.lastBatch), options.lastBatch ?? 0);
+  const used = own.filter(({ frames }) => frames > 0);
+  const unwritten = unwrittenFile(used);
   for (const identity of fates.deleted.values()) await removeDeleted(options, identity, fates);
   return {
     unopened: new UnopenedStreams(options, options.maxUnwrittenBytes, fates.surviving, lastBatch),
-    sealed: noted.filter(({ frames }) => frames > 0),
-    nextSequence: (own.at(-1)?.sequence ?? 0) + 1,
-    firstBatch: own.find(({ frames }) => frames > 0)?.firstBatch ?? lastBatch + 1,
-    nextBatch: lastBatch + 1,
+    sealed: noted.filter((file) => file.frames > 0 && file !== unwritten),
+    nextSequence: unwritten?.sequence ?? (own.at(-1)?.sequence ?? 0) + 1,
+    firstBatch: used[0]?.firstBatch ?? lastBatch + 1,
+    nextBatch: unwritten?.lastBatch ?? lastBatch + 1,
     records: noted.reduce((sum, file) => sum + file.records, 0),
     bytes: noted.reduce((sum, file) => sum + file.bytes, 0),
   };
@@ -125,6 +128,15 @@ async function makeLastFrameLast({ files }: RecoveryOptions, noted: readonly Rec
 async function removeUnused({ files }: RecoveryOptions, noted: readonly RecoveredFile[]): Promise<void> {
   if (noted.every(({ frames }) => frames === 0)) return;
   for (const { path, frames } of noted) if (frames === 0) await files.unlink(path);
+}
+
+/**
+ * The newest file, where an older one has frames and it has no more than an empty one: the journal goes on in it, with
+ * that frame again. Starts that end before their first checkpoint would leave a file each. `null` where it has more.
+ */
+function unwrittenFile(used: readonly RecoveredFile[]): RecoveredFile | null {
+  const last = used.at(-1);
+  return used.length > 1 && last?.records === 0 && last.frames === 1 ? last : null;
 }
 
 /** Reads and checks every frame, and notes whose records are where: `known` takes the streams met, by id. */
@@ -213,7 +225,12 @@ async function removeDeleted(
   { known, surviving }: Fates,
 ): Promise<void> {
   const directory = options.layout.streamDirectory(identity.name);
-  const read = await readSidecarOf(options.files, identity.name, directory);
+  const read = await readSidecarIn(options.files, directory).catch((error: unknown) => {
+    if (!isSystemError(error) || isPassing(error)) throw error;
+    // Whose directory it is decides whether it goes.
+    const file = `stream ${JSON.stringify(identity.name)}: ${sidecarPath(directory)}`;
+    throw new DirectoryError(`${file} can't be read (${errorCode(error)})`);
+  });
   const holder = surviving.get(identity.name);
   // The name's present stream has more than the journal: its directory stays.
   const isOwned = holder !== undefined && (!holder.isCreatedHere || holder.isBypassed);

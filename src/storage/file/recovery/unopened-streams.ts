@@ -1,11 +1,10 @@
 import type { Retry } from "../../../ops/retry.js";
 import { DamagedStreamError, StorageBusyError } from "../../storage.js";
-import { newerThanJournal, readBase, readSidecarIn } from "../directory/catalog.js";
+import { newerThanJournal, readBase, unreadable } from "../directory/catalog.js";
 import { combineCrc32 } from "../format/crc32.js";
 import { FileStream } from "../memory/file-stream.js";
-import { errorCode, errorPath, isDiskFull, isPassing, isPathFault, isSystemError, type Files } from "../disk/files.js";
+import { errorCode, errorPath, isDiskFull, isPassing, isPathFault } from "../disk/files.js";
 import { sidecarPath, type Layout } from "../format/layout.js";
-import { DirectoryError } from "../directory/lock.js";
 import { applyRecord, leavesGap, type Consequences } from "../journal/apply-record.js";
 import {
   decodeRecordAt,
@@ -17,7 +16,7 @@ import {
   type StreamIdentity,
 } from "../format/record.js";
 import type { StreamFiles } from "../segments/stream-files.js";
-import type { Sidecar, SidecarResult } from "../format/sidecar.js";
+import type { Sidecar } from "../format/sidecar.js";
 import { StreamDirectories } from "../directory/stream-directories.js";
 import { appended } from "../memory/tail-cache.js";
 
@@ -167,9 +166,9 @@ export class UnopenedStreams {
       shards.note(directory);
       return newStream(identity, directory, null);
     }
-    const { own, isTold, isVacant, problem } = await orUnreadable(identity.name, directory, () =>
-      readBase(files, identity.id, directory),
-    );
+    const { own, isTold, isVacant, problem } = await readBase(files, identity.id, directory).catch((error: unknown) => {
+      throw isPassing(error) ? error : unreadable(identity.name, sidecarPath(directory), error);
+    });
     // The journal has the whole stream: files without a sidecar are leftovers.
     if (own === null && isCreatedHere && isVacant) {
       await trash.discard(directory, `${identity.id}-leftovers`);
@@ -277,31 +276,17 @@ async function ifRoom(work: Promise<void>): Promise<void> {
   }
 }
 
-/** A disk that fails to read is no damage that a later start could not be rid of: this start ends here. */
-export function readSidecarOf(files: Files, name: string, directory: string): Promise<SidecarResult | null> {
-  return orUnreadable(name, directory, () => readSidecarIn(files, directory));
-}
-
-async function orUnreadable<T>(name: string, directory: string, read: () => Promise<T>): Promise<T> {
-  try {
-    return await read();
-  } catch (error) {
-    if (!isSystemError(error) || isPassing(error)) throw error;
-    throw new DirectoryError(
-      `stream ${JSON.stringify(name)}: ${sidecarPath(directory)} can't be read (${errorCode(error)})`,
-    );
-  }
-}
-
-/** A stream whose directory can't be used: whatever is in its way is its own trouble. Throws every other error. */
+/** A stream whose directory or sidecar can't be used: that is its own trouble, and a later start may be rid of it. */
 function barred(identity: StreamIdentity, layout: Layout, error: unknown): FileStream {
-  if (!isPathFault(error)) throw error;
   const stream = newStream(identity, layout.streamDirectory(identity.name), null);
-  stream.damage = new DamagedStreamError(
-    stream.name,
-    errorPath(error) ?? stream.directory,
-    `it can't be used (${errorCode(error)})`,
-  );
+  if (error instanceof DamagedStreamError) stream.damage = error;
+  else if (isPathFault(error))
+    stream.damage = new DamagedStreamError(
+      stream.name,
+      errorPath(error) ?? stream.directory,
+      `it can't be used (${errorCode(error)})`,
+    );
+  else throw error;
   return stream;
 }
 

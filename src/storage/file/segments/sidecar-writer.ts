@@ -1,5 +1,6 @@
+import { unreadable } from "../directory/catalog.js";
 import type { EngineParts } from "../disk/engine-state.js";
-import { readWhole, removeFile } from "../disk/files.js";
+import { isPassing, readWhole, removeFile } from "../disk/files.js";
 import { putReplacement, replaceFile, writeReplacement } from "../disk/replacement.js";
 import { coveredSidecarPath, replacementPath, sidecarPath } from "../format/layout.js";
 import { claimedSidecar, encodeNotice, encodeSidecar, isNotice, type Sidecar } from "../format/sidecar.js";
@@ -72,7 +73,9 @@ export class SidecarWriter {
     this.#shards.note(directory);
     stream.disk.hasDirectory = true;
     const path = sidecarPath(directory);
-    const sidecar = await readWhole(files, path);
+    const sidecar = await readWhole(files, path).catch((error: unknown) => {
+      throw isPassing(error) ? error : unreadable(stream.name, path, error);
+    });
     await writeReplacement(files, path, encodeNotice(stream, damage));
     // What a notice stands for is beside it, and nothing else.
     if (sidecar === null) await removeFile(files, coveredSidecarPath(directory));

@@ -34,3 +34,21 @@ describe("the copy of a file that was linked before", () => {
       assert.ok(readFileSync(to).equals(BYTES));
     });
 });
+
+test("a sound beginning of a copy is not replaced by a damaged file, by link or otherwise", async () => {
+  const dir = tempDir();
+  const [from, to] = [join(dir, "a.seg"), join(dir, "backup.seg")];
+  writeFileSync(from, "what was Written");
+  writeFileSync(to, "what was");
+  const wanted = { length: BYTES.length, crc: crc32(BYTES) };
+  const known = { length: 8, crc: crc32(Buffer.from("what was")) };
+  for (const isSealed of [true, false]) {
+    const outcome = await copyGrowing(systemFiles(false), { from, to, wanted, known, isSealed }, new Tally());
+    assert.equal(outcome, "damaged");
+    assert.equal(statSync(to).nlink, 1);
+    assert.equal(readFileSync(to, "latin1").slice(0, 8), "what was");
+  }
+  writeFileSync(from, "What was written");
+  const outcome = await copyGrowing(systemFiles(false), { from, to, wanted, known, isSealed: true }, new Tally());
+  assert.deepEqual([outcome, readFileSync(to, "latin1")], ["damaged", "what was written"]);
+});

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { connect } from "node:net";
 import { hostname } from "node:os";
 import { dirname, join } from "node:path";
@@ -164,7 +164,7 @@ describe("the lock", () => {
   });
 
   test("that this user may not ask after is only taken by force", async () => {
-    const options = lockIn({}, { files: { ...systemFiles(false), reach: async () => "unknown" } });
+    const options = lockIn({ 7: "boot 1" }, { files: { ...systemFiles(false), reach: async () => "unknown" } });
     leave(options.path, { ...HERE, socket: `lock.${CLAIM}.sock` });
     await assert.rejects(takeLock(options), /this user may not connect to its socket.*--force-unlock/);
     await assertUnlocked(options.files, options.path, true);
@@ -173,6 +173,30 @@ describe("the lock", () => {
     await options.files.unlink(options.path);
     await assert.rejects(takeLock(options), isInUse("a process that has not said which it is"));
     await claim.end();
+  });
+
+  test("of another user's process that has ended is taken over, and its socket leaves with it", async () => {
+    const isForeign = (path: string): boolean => path.endsWith(`${CLAIM}.sock`) && existsSync(path);
+    const real = systemFiles(false);
+    const options = lockIn({}, { files: { ...real, reach: async (path) => (isForeign(path) ? "unknown" : real.reach(path)) } });
+    leave(options.path, { ...HERE, socket: `lock.${CLAIM}.sock` });
+    writeFileSync(`${options.path}.${CLAIM}.sock`, "");
+    const { claim } = await takeLock(options);
+    assert.equal(readdirSync(dirname(options.path)).length, 2);
+    await claim.end();
+    assert.deepEqual(readdirSync(dirname(options.path)), []);
+  });
+
+  test("can be read by every user, whatever the umask withholds", async () => {
+    const options = lockIn();
+    const umask = process.umask(0o077);
+    try {
+      const { claim } = await takeLock(options);
+      assert.equal(statSync(options.path).mode & 0o777, 0o644);
+      await claim.end();
+    } finally {
+      process.umask(umask);
+    }
   });
 
   test("that is given back while it is looked at is free", async () => {

@@ -3,6 +3,7 @@ import { execFileSync } from "node:child_process";
 import { mkdirSync, renameSync, rmSync, symlinkSync, truncateSync, writeFileSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { before, describe, test } from "node:test";
+import { systemClock } from "../../../../src/ops/clock.js";
 import { openOffline } from "../../../../src/storage/file/offline/offline.js";
 import { encodeRefusal } from "../../../../src/storage/file/format/sidecar.js";
 import { verifyDirectory, type Finding, type VerifyProgress, type VerifySummary } from "../../../../src/storage/file/offline/verify.js";
@@ -17,13 +18,16 @@ import {
   forked,
   loaded,
   openEngine,
+  openFor,
   openOnFiles,
   originAt,
   remove,
   settled,
   startCreate,
 } from "../../../helpers/engine.js";
+import { filesWith, makeBackup } from "../../../helpers/backup.js";
 import { fileIn, flipBit } from "../../../helpers/spoilt-files.js";
+import { tempDir } from "../../../helpers/temp-dir.js";
 import { Barrier } from "../../../helpers/watched-files.js";
 import { trimBefore } from "../../../helpers/trim.js";
 
@@ -431,4 +435,25 @@ test("after a crash forks that are only in the journal, with all that became of 
   startCreate(storage, "unborn", bytesOf(6000), { forkedFrom: originAt(weaned, 3050) });
   await engine.files.idle();
   assert.deepEqual((await verify(await crash(engine))).findings, []);
+});
+
+test("of a backup that is made again meanwhile, nothing is found but that", async (t) => {
+  const engine = await openFor(t);
+  await created(engine.storage, "chat", bytesOf(5000, 1));
+  const dest = join(tempDir(), "backup");
+  await makeBackup(engine.dir, dest);
+  await append(engine.storage, await loaded(engine.storage, "chat"), bytesOf(5000, 2));
+  const directory = await openOffline(dest, false);
+  const found: Finding[] = [];
+  let isMade = false;
+  // By then the journal has been read, and no stream.
+  const files = filesWith(async (call, path) => {
+    if (call !== "list" || path !== directory.layout.streams || isMade) return;
+    isMade = true;
+    await makeBackup(engine.dir, dest, { clock: systemClock() });
+    rmSync(fileIn(dest, "meta.json"));
+  });
+  const options = { ...directory, files, report: (finding: Finding) => void found.push(finding), progress: () => undefined };
+  await assert.rejects(verifyDirectory(options), { message: `${dest} was opened meanwhile: run it again` });
+  assert.deepEqual([isMade, found], [true, []]);
 });

@@ -8,7 +8,7 @@ import { SECTOR_BYTES } from "../../../../src/storage/file/format/record.js";
 import { append, assertBytes, bytesOf, copyOf, crash, created, loaded, makeEngine, openEngine, openFor } from "../../../helpers/engine.js";
 import { crashedWithThreeFiles, framesOf, journalFiles } from "../../../helpers/several-journal-files.js";
 import { turnByte } from "../../../helpers/spoilt-files.js";
-import { Barrier } from "../../../helpers/watched-files.js";
+import { Barrier, WatchedFiles } from "../../../helpers/watched-files.js";
 
 describe("the end of the journal", () => {
   test("a torn last frame ends it quietly, wherever it was torn", async () => {
@@ -38,6 +38,26 @@ describe("the end of the journal", () => {
     truncateSync(path, (framesOf(path).offsets.at(-1) ?? 0) + 1000);
     const again = await openFor(t, { dir });
     await assertBytes(again, "s", Buffer.from("one"));
+  });
+
+  test("starts that come to nothing leave one file between them, and what they began in is used again", async (t) => {
+    const first = await openEngine();
+    await created(first.storage, "s", "one,");
+    let dir = await crash(first);
+    for (let start = 0; start < 10; start += 1) {
+      const files = new WatchedFiles();
+      files.gate = ({ kind, path }) => (kind === "rename" && path.includes("meta.json") ? new Barrier().opened : undefined);
+      const engine = await openEngine({ dir, files });
+      dir = await crash(engine);
+      assert.equal(journalFiles(dir).length, 2);
+    }
+    for (const text of ["two,", "three,"]) {
+      const engine = await openEngine({ dir });
+      assert.equal(await append(engine.storage, await loaded(engine.storage, "s"), text), "durable");
+      dir = await crash(engine);
+    }
+    const engine = await openFor(t, { dir });
+    await assertBytes(engine, "s", Buffer.from("one,two,three,"));
   });
 
   test("damage in the middle is an error that names the file and the byte, and the file is kept", async () => {

@@ -173,21 +173,31 @@ describe("a stream that the journal goes on with", () => {
     assert.equal((await loaded(engine.storage, "source")).forkCount, 1);
   });
 
-  test("and that the disk can't read ends the engine", async () => {
-    const dir = await killed(["s"]);
+  test("and that the disk can't read is refused alone: what the journal has of it is kept for a start that can", async (t) => {
+    const dir = await killed(["s", "other"]);
     const files = new WatchedFiles();
     files.gate = ({ kind, path }) => (kind === "read" && isSidecarOf("s")(path) ? diskError("EIO") : undefined);
-    const engine = await openEngine({ dir, files });
-    await engine.files.idle();
-    assert.deepEqual(
-      engine.faults.map(({ message }) => /meta\.json can't be read \(EIO\)$/.test(message)),
-      [true],
-    );
-    files.gate = null;
-    await engine.storage.close();
-    const again = await openEngine({ dir });
+    for (let start = 0; start < 2; start += 1) {
+      const engine = await openEngine({ dir, files });
+      await engine.files.idle();
+      await assert.rejects(engine.storage.load("s"), { name: "DamagedStreamError", message: /meta\.json: it can't be read \(EIO\)$/ });
+      assert.equal(await text(engine, "other"), BOTH);
+      await engine.storage.close();
+      assert.deepEqual(engine.faults, []);
+      assert.deepEqual(readdirSync(join(dir, "journal")).filter((name) => name.endsWith(".kept")).length, 1);
+    }
+    const again = await openOn(t, dir, () => undefined);
     assert.equal(await text(again, "s"), BOTH);
-    await again.storage.close();
+  });
+
+  test("and that the disk can't read can be deleted", async (t) => {
+    const dir = await killed(["s"]);
+    const engine = await openOn(t, dir, ({ kind, path }) => (kind === "read" && isSidecarOf("s")(path) ? diskError("EIO") : undefined));
+    await engine.files.idle();
+    assert.equal(await engine.storage.deleteDamaged("s"), "durable");
+    await engine.files.idle();
+    assert.equal(await engine.storage.load("s"), null);
+    assert.deepEqual(engine.faults, []);
   });
 });
 

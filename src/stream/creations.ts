@@ -2,7 +2,7 @@ import { DEFAULT_CONTENT_TYPE, formatOf } from "../protocol/content-type.js";
 import type { AppendRecord, MaybePromise, Settlement, StreamConfig } from "../storage/storage.js";
 import type { LoadedStreams } from "./eviction/loaded-streams.js";
 import { Stream, type StreamContext } from "./loaded/stream.js";
-import type { CreateCommand, ForkRequest } from "./rules/command.js";
+import type { Body, CreateCommand, ForkRequest } from "./rules/command.js";
 import { refuseConfig } from "./rules/config-difference.js";
 import { frameBody, framedInTurns } from "./rules/decide.js";
 import type { ExpiryQueue } from "./rules/expiry.js";
@@ -37,6 +37,11 @@ export interface CreationContext {
   afterDeletion<T>(stream: Stream, next: (refused: Refused | null) => MaybePromise<T>): Promise<T>;
 }
 
+/** The place of a fork that was found, and the request's body, framed as the source's type wants it. */
+interface FoundBase extends ForkBase<Stream> {
+  readonly body: Body;
+}
+
 const HELD_BY_FORKS: Refused = refuse("name-held-by-forks");
 
 /** Makes streams, or finds that they are there as asked for. */
@@ -57,7 +62,7 @@ export class Creations {
   }
 
   /** `base` is the place of a fork, once it has been found. {@link MOVED} where another server was first. */
-  async #create(name: string, command: CreateCommand, base: ForkBase<Stream> | null): Promise<CreateOutcome> {
+  async #create(name: string, command: CreateCommand, base: FoundBase | null): Promise<CreateOutcome> {
     const { context, streams } = this.#registry;
     let stream = streams.get(name);
     while (stream === null) {
@@ -94,7 +99,7 @@ export class Creations {
     });
   }
 
-  #createNew(name: string, command: CreateCommand, base: ForkBase<Stream> | null): MaybePromise<CreateOutcome> {
+  #createNew(name: string, command: CreateCommand, base: FoundBase | null): MaybePromise<CreateOutcome> {
     const { fork, ttlSeconds, expiresAtMs } = command;
     const nowMs = this.#registry.context.clock.nowMs();
     if (fork === null) {
@@ -114,7 +119,11 @@ export class Creations {
       !base.source.isExpired(nowMs) &&
       base.source.stored.earliest === base.origin.earliest.position;
     return isThere
-      ? this.#createAs(name, command, forkConfig(base.source.config, command, nowMs, base.origin))
+      ? this.#createAs(
+          name,
+          { ...command, body: base.body },
+          forkConfig(base.source.config, command, nowMs, base.origin),
+        )
       : this.#createFork(name, command, fork);
   }
 
@@ -124,9 +133,10 @@ export class Creations {
     source.retain();
     try {
       const origin = await forkOrigin(source, fork, command.contentType);
-      return "kind" in origin
-        ? origin
-        : await this.#create(name, await framedInTurns(source.config, command), { source, origin });
+      if ("kind" in origin) return origin;
+      const { body } = await framedInTurns(source.config, command);
+      // The command stays as it was sent: a source that is found anew may be of another type.
+      return await this.#create(name, command, { source, origin, body });
     } finally {
       source.release();
     }

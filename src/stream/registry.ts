@@ -144,8 +144,9 @@ export class Registry {
     return stream.deletion.then((refused) => (refused === MOVED ? this.find(stream.name) : found));
   }
 
-  #foundFresh(stream: Stream): Stream | Refused {
-    return stream.phase === "kept" ? GONE : this.#unlessExpired(stream);
+  #foundFresh(stream: Stream): MaybePromise<Stream | Refused> {
+    if (stream.phase !== "kept") return this.#unlessExpired(stream);
+    return this.#streams.whenNotHeld(stream, (refused) => refused ?? this.find(stream.name));
   }
 
   /**
@@ -245,16 +246,12 @@ export class Registry {
     return stream.deletion.then((refused) => {
       // Others may have deleted its last fork, and used its name again.
       if (stream.phase === "kept")
-        return chain(this.#refreshed(stream), (isItsName) => next(isItsName ? this.#whyNotThere(stream) : null));
+        return chain(this.#refreshed(stream), (isItsName) =>
+          isItsName ? this.#streams.whenNotHeld(stream, next) : next(null),
+        );
       if (refused === MOVED) return next(null);
-      return next(refused ?? this.#whyNotThere(stream));
+      return next(refused ?? this.#streams.whyNotThere(stream));
     });
-  }
-
-  /** Why a deleted stream's name has no stream; `null` where it has a new one. */
-  #whyNotThere(stream: Stream): Refused | null {
-    const now = this.#streams.get(stream.name);
-    return now === null ? NOT_FOUND : now === stream ? GONE : null;
   }
 
   /** Creates the stream of this name, or finds one with the same configuration (docs/api.md, Create a stream). */

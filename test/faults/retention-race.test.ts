@@ -17,7 +17,7 @@ async function appendAndRead(server: RealServer, name: string): Promise<void> {
 }
 
 test("a reader of -1 is never told that the beginning is gone, whatever appends drop meanwhile", async (context) => {
-  const server = new RealServer(context, ["--retention-bytes", "8KiB", "--max-loaded-streams", "4", "--tail-cache-bytes", "1MiB"]);
+  const server = new RealServer(context, ["--retention-bytes", "8KiB", "--max-loaded-streams", "8", "--tail-cache-bytes", "1MiB"]);
   await server.start();
   server.agent = new http.Agent({ keepAlive: true });
   context.after(async () => server.agent?.destroy());

@@ -1,10 +1,10 @@
 import type { Clock, Timer } from "../../ops/clock.js";
 import { reportEviction } from "../../ops/diagnostics.js";
 import type { Log } from "../../ops/log.js";
-import type { Storage } from "../../storage/storage.js";
+import type { MaybePromise, Storage } from "../../storage/storage.js";
 import { LoadedProducers } from "../loaded/loaded-producers.js";
 import type { Stream } from "../loaded/stream.js";
-import { TOO_MANY_PRODUCERS, TOO_MANY_STREAMS, type Refused } from "../rules/outcome.js";
+import { GONE, NOT_FOUND, TOO_MANY_PRODUCERS, TOO_MANY_STREAMS, type Refused } from "../rules/outcome.js";
 import { ClockHand } from "./clock-hand.js";
 
 /** The pause between two rounds, each of which evicts idle streams. */
@@ -61,6 +61,23 @@ export class LoadedStreams {
     if (stream?.phase !== "kept" || stream.stored.standing === "kept") return stream;
     this.drop(stream);
     return null;
+  }
+
+  /** Why a deleted stream's name has no stream; `null` where it has a new one. */
+  whyNotThere(stream: Stream): Refused | null {
+    const now = this.get(stream.name);
+    return now === null ? NOT_FOUND : now === stream ? GONE : null;
+  }
+
+  /**
+   * Calls `next` with that for a `kept` stream. Where its last fork is gone, it first waits until storage has removed
+   * the stream, or has failed to: the deletion of the fork may have been answered before that.
+   */
+  whenNotHeld<T>(stream: Stream, next: (refused: Refused | null) => MaybePromise<T>): MaybePromise<T> {
+    const { stored } = stream;
+    if (stored.standing !== "kept" || stored.forkCount > 0) return next(this.whyNotThere(stream));
+    const removed = new Promise<void>((resolve) => this.#options.storage.barrier(stored, () => resolve()));
+    return removed.then(() => next(this.whyNotThere(stream)));
   }
 
   /** All streams; some may be removed during the iteration. */

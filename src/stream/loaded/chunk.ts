@@ -84,10 +84,14 @@ export function readChunk(
   if (isJson) return readMessages(parts, stream, from, maxBytes, options);
   if (tail - from <= maxBytes) return readTo(parts, stream, from, tail, options);
   const { longestBytes, leastBytes } = options.bounds ?? UNCUT;
-  return chain(parts.storage.endOfRead(stored, from, maxBytes), (found) => {
+  const readFound = (found: Position | null): MaybePromise<Chunk> => {
     const isFit = (bytes: number): boolean => bytes >= leastBytes && bytes <= Math.max(maxBytes, longestBytes);
     return readTo(parts, stream, from, found !== null && isFit(found - from) ? found : from + maxBytes, options);
-  });
+  };
+  const end = parts.storage.endOfRead(stored, from, maxBytes);
+  if (!(end instanceof Promise)) return readFound(end);
+  stream.retain();
+  return end.then(readFound).finally(() => stream.release());
 }
 
 /** Reads bytes up to `end`. */

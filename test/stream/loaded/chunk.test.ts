@@ -4,9 +4,9 @@ import { readChunk, type ChunkBounds } from "../../../src/stream/loaded/chunk.js
 import { ReadRoom } from "../../../src/stream/loaded/read-room.js";
 import { Stream, TrimmedStreamError, type Chunk } from "../../../src/stream/loaded/stream.js";
 import { appendTo } from "../../helpers/append.js";
-import { bytesOf } from "../../helpers/engine.js";
+import { append, bytesOf, created, loaded, openEngine, reopen } from "../../helpers/engine.js";
 import { Barrier } from "../../helpers/watched-files.js";
-import { commandOf, JSON_CONFIG, jsonOf, streamOf, streamOnDisk } from "../../helpers/streams.js";
+import { commandOf, JSON_CONFIG, jsonOf, streamIn, streamOf, streamOnDisk } from "../../helpers/streams.js";
 
 describe("reading", () => {
   async function readOf(stream: Stream, from: number, maxBytes: number): Promise<Chunk> {
@@ -186,6 +186,25 @@ describe("reading", () => {
     await trim(4000);
     disk.open();
     await assert.rejects(reading, TrimmedStreamError);
+  });
+
+  test("keeps the stream in memory while it looks on the disk for the end of an append", async (t) => {
+    const first = await openEngine();
+    const stored = await created(first.storage, "s", "01", { contentType: "text/plain" });
+    // As many as have an index in a file of its own.
+    await Promise.all(Array.from({ length: 300 }, () => append(first.storage, stored, "2345")));
+    const engine = await reopen(first);
+    t.after(() => engine.storage.close());
+    const stream = streamIn(engine, await loaded(engine.storage, "s"));
+    const index = new Barrier();
+    engine.files.gate = ({ kind, path }) => (kind === "open" && path.endsWith(".idx") ? index.opened : undefined);
+    const reading = readOf(stream, 0, 3);
+    await engine.files.idle();
+    assert.equal(engine.files.count("open", /\.idx$/), 1);
+    assert.equal(stream.idle, false);
+    index.open();
+    assert.equal((await reading).bytes.toString(), "01");
+    assert.equal(stream.idle, true);
   });
 
   test("keeps the stream in memory while it gathers", async (t) => {

@@ -12,10 +12,10 @@ export interface NameLogOptions extends DataDirectory {
   readonly events: EventEmitter<StreamEvents>;
   readonly log: Pick<Log, "debug">;
   readonly state: { readonly failure: unknown };
-  /** What the journal had at the start: the batches from the first to the one before the next, and these creations. */
+  /** What the journal had at the start: the batches from the first to the last, and these creations. */
   readonly recovered: {
     readonly firstBatch: number;
-    readonly nextBatch: number;
+    readonly lastBatch: number;
     readonly unopened: { created(): Iterable<{ readonly name: string; readonly batch: number }> };
   };
   /** What has become durable since. */
@@ -166,7 +166,7 @@ export class NameLog {
     // Where there is none, the journal may have all batches, from the first on.
     const batch = sections.at(-1)?.batch ?? 0;
     // The journal has every creation that the file lacks.
-    const counts = batch >= recovered.firstBatch - 1 && batch < recovered.nextBatch && end <= maxBytes;
+    const counts = batch >= recovered.firstBatch - 1 && batch <= recovered.lastBatch && end <= maxBytes;
     if (counts) {
       [this.#state, this.#end, this.#baseEnd] = ["whole", end, baseEnd];
       this.#journaled = this.#journaled.filter((made) => made.batch > batch);

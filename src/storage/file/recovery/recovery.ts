@@ -46,6 +46,8 @@ export interface Recovered {
   readonly nextSequence: number;
   /** The oldest batch that the journal still has; it has all from there on. */
   readonly firstBatch: number;
+  readonly lastBatch: number;
+  /** The journal goes on with it: it is the last one where that holds nothing. */
   readonly nextBatch: number;
   readonly records: number;
   readonly bytes: number;
@@ -89,6 +91,7 @@ export async function recover(options: RecoveryOptions): Promise<Recovered> {
     sealed: noted.filter((file) => file.frames > 0 && file !== unwritten),
     nextSequence: unwritten?.sequence ?? (own.at(-1)?.sequence ?? 0) + 1,
     firstBatch: used[0]?.firstBatch ?? lastBatch + 1,
+    lastBatch,
     nextBatch: unwritten?.lastBatch ?? lastBatch + 1,
     records: noted.reduce((sum, file) => sum + file.records, 0),
     bytes: noted.reduce((sum, file) => sum + file.bytes, 0),

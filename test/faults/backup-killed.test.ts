@@ -1,9 +1,11 @@
 import assert from "node:assert/strict";
-import { readdirSync } from "node:fs";
 import http from "node:http";
-import { basename, join } from "node:path";
+import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { test } from "node:test";
+import { systemFiles } from "../../src/storage/file/disk/files.js";
+import { Layout } from "../../src/storage/file/format/layout.js";
+import { readSidecarIn } from "../../src/storage/file/directory/catalog.js";
 import { filesWith, makeBackup, restored } from "../helpers/backup.js";
 import { append, bytesOf, created, openFor } from "../helpers/engine.js";
 import { startNode, type Ended, type TestScope } from "../helpers/process.js";
@@ -17,10 +19,16 @@ const SCRIPT = fileURLToPath(new URL("./backup-process.ts", import.meta.url));
 
 /** How many sidecars a backup copies before its server is killed. */
 const COPIED = 15;
+/** Who changes streams meanwhile, and how many names each has. */
+const CLIENTS = 4;
+const NAMES = 10;
 
-/** How many streams of a directory have their sidecars: those that a backup copies one by one. */
-function sidecarsIn(dir: string): number {
-  return readdirSync(dir, { recursive: true, encoding: "utf8" }).filter((path) => basename(path) === "meta.json").length;
+/** How many streams of `load/` a backup copies one by one: the journal has all of the others. */
+async function copiedOf(dir: string, load: string): Promise<number> {
+  const layout = new Layout(dir);
+  const names = Array.from({ length: CLIENTS * NAMES }, (_, at) => `${load}/c${at % CLIENTS}/s${Math.floor(at / CLIENTS)}`);
+  const read = await Promise.all(names.map((name) => readSidecarIn(systemFiles(false), layout.streamDirectory(name))));
+  return read.filter((each) => each?.kind === "sound" && !each.sidecar.claimed).length;
 }
 
 /** Runs a backup that is killed at one of its calls to the file system. */
@@ -76,11 +84,10 @@ test("a backup whose server is killed ends; the next has all that was acknowledg
   const random = new Random(2);
   for (const [round, isStarted] of [true, false].entries()) {
     const load = new StreamLoad(server, random, `round${round}`);
-    load.start(4, 10);
+    load.start(CLIENTS, NAMES);
     await load.more(300);
-    // The server writes them when it gets to it. Some of their streams are deleted while the backup is made.
-    while (sidecarsIn(server.dir) < 2 * COPIED) await load.more(20);
-    console.error("SIDE", sidecarsIn(server.dir), load.count);
+    // The server writes sidecars when it gets to it. Some of these streams are deleted while the backup is made.
+    while ((await copiedOf(server.dir, `round${round}`)) < 2 * COPIED) await load.more(20);
     let sidecars = 0;
     const files = filesWith(async (call, path) => {
       if (call !== "rename" || !path.endsWith("meta.json.new") || (sidecars += 1) !== COPIED) return;

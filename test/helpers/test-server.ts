@@ -5,6 +5,7 @@ import { startServer as startWithin, type RunningServer, type ServerOptions } fr
 import { ManualClock } from "./manual-clock.js";
 import { RawConnection, transport, type Answer } from "./raw-connection.js";
 import { tempDir } from "./temp-dir.js";
+import { openConnections } from "./test-server-connections.js";
 
 /** Where the servers of NATS are that tests are to use; see `storageAsked`. */
 const CLUSTER = process.env["TEST_STORAGE"];
@@ -96,7 +97,7 @@ export class TestServer {
 
   async stop(): Promise<void> {
     await Promise.all(this.#connections.map((connection) => connection.close()));
-    await stopped(Promise.all([this.server, ...this.#others].map((server) => server.close())));
+    await stopped([this.server, ...this.#others]);
   }
 }
 
@@ -104,10 +105,14 @@ export class TestServer {
  * Waits for a stop, and keeps the process meanwhile: one that waits for nothing that Node knows of would end, and say of
  * another test that it was cancelled.
  */
-async function stopped(stop: Promise<unknown>): Promise<void> {
+async function stopped(servers: readonly RunningServer[]): Promise<void> {
+  const stop = Promise.all(servers.map((server) => server.close()));
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise((_, reject) => {
-    const fail = (): void => reject(new Error(`the server does not stop; there is ${process.getActiveResourcesInfo().join()}`));
+    const fail = (): void => {
+      const open = openConnections(servers.map(({ port }) => port)).join("\n");
+      reject(new Error(`the server does not stop; there is ${process.getActiveResourcesInfo().join()}\n${open}`));
+    };
     timer = setTimeout(fail, STOP_MS);
   });
   try {

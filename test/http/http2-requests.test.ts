@@ -1,7 +1,18 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { describe, test } from "node:test";
-import { CODE, FLAG, frame, FRAME, headerBlock, requestHeaders, uint32, type Frame } from "../helpers/frames.js";
+import {
+  CODE,
+  FLAG,
+  frame,
+  FRAME,
+  headerBlock,
+  requestHeaders,
+  setting,
+  uint32,
+  type Frame,
+  type FrameConnection,
+} from "../helpers/frames.js";
 import { ask, startSecure } from "../helpers/secure-server.js";
 
 const TEXT = { "content-type": "text/plain" };
@@ -144,6 +155,35 @@ describe("over HTTP/2", () => {
     client.write(frame(FRAME.headers, FLAG.endHeaders, 1, head));
     await client.frame(({ type, stream, flags }) => type === FRAME.data && stream === 1 && (flags & FLAG.endStream) !== 0);
     client.tcp.resetAndDestroy();
+    await server.test.stop();
+  });
+
+  test("clients that go in the middle of several answers are not waited for when the server stops", async (context) => {
+    const server = await startSecure(context);
+    const head = headerBlock([
+      [":method", "CONNECT"],
+      [":authority", "localhost:1"],
+    ]);
+    const requests = [1, 3, 5, 7, 9].map((stream) => frame(FRAME.headers, FLAG.endHeaders, stream, head));
+    const clients = await Promise.all(Array.from({ length: 20 }, () => server.frames()));
+    const go = async (client: FrameConnection): Promise<void> => {
+      client.write(...requests);
+      await client.frame(({ type, stream, flags }) => type === FRAME.data && stream === 1 && (flags & FLAG.endStream) !== 0);
+      client.close();
+    };
+    await Promise.all(clients.map(go));
+    await server.test.stop();
+  });
+
+  test("a stream that its client resets without an error, with its answer on the way, is not waited for", async (context) => {
+    const server = await startSecure(context);
+    // A window of zero: the answer's body has to wait.
+    const client = await server.frames({ settings: setting(4, 0) });
+    const head = requestHeaders("GET", "/v1/stream/a");
+    client.write(frame(FRAME.headers, FLAG.endHeaders, 1, head));
+    await client.frame(({ type, stream }) => type === FRAME.headers && stream === 1);
+    client.write(frame(FRAME.reset, 0, 1, uint32(CODE.none)), frame(FRAME.ping, 0, 0, Buffer.alloc(8)));
+    await client.frame(({ type }) => type === FRAME.ping);
     await server.test.stop();
   });
 

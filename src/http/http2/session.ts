@@ -2,6 +2,7 @@
 
 import type { ServerHttp2Session } from "node:http2";
 import type { TLSSocket } from "node:tls";
+import { plainSocketOf } from "../node/plain-socket-of.js";
 import { ENHANCE_YOUR_CALM } from "./codes.js";
 import { ResetBudget } from "./reset-budget.js";
 import type { StreamAnswer } from "./stream-answer.js";
@@ -9,6 +10,8 @@ import type { StreamRequest } from "./stream-request.js";
 
 /** How long a client may take nothing of an answer, not even its end. */
 const MAX_STALL_MS = 60_000;
+/** Turns of the event loop in which Node writes the last frames of a connection. */
+const PROBE_TURNS = 4;
 
 /** How long a connection may take, in milliseconds. */
 export interface SessionLimits {
@@ -72,6 +75,7 @@ export class Session {
   remove(stream: OpenStream | null, isBroken: boolean, nowMs: number): void {
     if (stream !== null && stream.slot >= 0) this.#vacate(stream);
     if (this.#open.length === 0) this.#becomeIdle(nowMs);
+    if (this.#session.closed) this.#probe();
     if (isBroken && !this.#resets.spend(nowMs))
       this.#session.destroy(new Error("too many streams were broken off"), ENHANCE_YOUR_CALM);
   }
@@ -127,6 +131,16 @@ export class Session {
   /** Takes no more streams; ends the connection when those that are open are over. */
   close(): void {
     if (!this.#session.closed) this.#session.close();
+    this.#probe();
+  }
+
+  /**
+   * Finds out whether the client is still there. Under TLS, Node forgets a write that fails: it goes on waiting for it,
+   * and reads nothing meanwhile. An empty write below TLS costs no bytes, and where it fails the connection is closed.
+   */
+  #probe(turns = PROBE_TURNS): void {
+    if (turns > 0) setImmediate(() => this.#probe(turns - 1));
+    else plainSocketOf(this.socket)?.write("");
   }
 
   /** Cuts the connection. */

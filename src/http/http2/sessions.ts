@@ -1,6 +1,6 @@
 // HTTP/2 by node:http2: its bounds, its connections, and how they end.
 
-import { createServer, type Http2Server, type ServerHttp2Session, type ServerHttp2Stream } from "node:http2";
+import { constants, createServer, type Http2Server, type ServerHttp2Session, type ServerHttp2Stream } from "node:http2";
 import type { TLSSocket } from "node:tls";
 import type { Clock, Timer } from "../../ops/clock.js";
 import type { Log } from "../../ops/log.js";
@@ -103,6 +103,10 @@ export class Sessions {
     stream.on("aborted", () => {
       if (stream.rstCode === NO_ERROR) stream.destroy();
     });
+    // Nor does it call that an abort where the answer has ended.
+    stream.on("end", () => {
+      if (stream.closed && !stream.writableFinished) setImmediate(() => destroyUnknown(stream));
+    });
     stream.on("close", () => {
       // A client may reset with any code; the server ends without an error only what is answered.
       session.remove(open, stream.rstCode !== NO_ERROR || stream.aborted, clock.nowMs());
@@ -132,4 +136,9 @@ export class Sessions {
     this.#timer = null;
     for (const session of this.#sessions.values()) session.destroy();
   }
+}
+
+/** Ends a stream that nghttp2 has forgotten, which it then calls idle. */
+function destroyUnknown(stream: ServerHttp2Stream): void {
+  if (stream.state.state === constants.NGHTTP2_STREAM_STATE_IDLE) stream.destroy();
 }

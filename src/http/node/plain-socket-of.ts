@@ -1,7 +1,8 @@
 // Finds the connection below a TLS connection.
 //
 // Private name: `_parent` of a TLS socket, which is the socket that it was made of. A client whose handshake fails can
-// be told why by it alone. Where a version of Node lacks it, the connection is closed without a word.
+// be told why by it alone, and that a client of HTTP/2 has gone sometimes shows there alone. Where a version of Node
+// lacks it, the one connection is closed without a word, and the other stays until it is cut as idle, or at a stop.
 
 import { Socket } from "node:net";
 import type { TLSSocket } from "node:tls";

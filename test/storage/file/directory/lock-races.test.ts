@@ -43,6 +43,8 @@ class Starter extends WatchedFiles {
   readonly pid: number;
   readonly #machine: Machine;
   readonly #listeners: Listener[];
+  /** Why it was refused the last time. */
+  refusal = "";
 
   constructor(machine: Machine, pid: number) {
     const system = systemFiles(false);
@@ -90,6 +92,7 @@ class Starter extends WatchedFiles {
       });
     } catch (error) {
       assert.ok(error instanceof DirectoryError, String(error));
+      this.refusal = error.message;
       return null;
     }
   }
@@ -157,7 +160,8 @@ for (const takesSockets of [true, false]) {
         await Promise.all(starters.map((starter) => starter.kill()));
         const last = machine.start();
         const lock = await last.take();
-        assert.ok(lock !== null, `LOCK_SEED=${SEED + history}: the next start gets it by itself`);
+        const found = `${last.refusal}; there is ${readdirSync(dirname(machine.path)).join()}`;
+        assert.ok(lock !== null, `LOCK_SEED=${SEED + history}: the next start gets it by itself: ${found}`);
         await lock.claim.end();
         assert.deepEqual(readdirSync(dirname(machine.path)), [], `LOCK_SEED=${SEED + history}`);
       }

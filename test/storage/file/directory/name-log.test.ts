@@ -21,7 +21,11 @@ class Life {
   /** The journal has the batches from `firstBatch` to the one before `nextBatch`, with `journaled`. */
   constructor(rooms: FileRooms, [firstBatch, nextBatch]: [number, number], journaled: string[] = [], maxBytes = 1e6) {
     this.changes.lastBatch = nextBatch;
-    const recovered = { firstBatch, lastBatch: nextBatch - 1, unopened: { created: () => journaled.map((name) => ({ name, batch: nextBatch - 1 })) } };
+    const recovered = {
+      firstBatch,
+      lastBatch: nextBatch - 1,
+      unopened: { created: () => journaled.map((name) => ({ name, batch: nextBatch - 1 })) },
+    };
     const options: NameLogOptions = {
       ...rooms.parts,
       directoryId: DIRECTORY_ID,

@@ -71,7 +71,8 @@ export async function backUp(options: BackupOptions): Promise<BackupSummary> {
   try {
     const places = { files, from, to: destination.layout, tally: new Tally(), stop };
     for (let pass = 1; ; pass += 1) {
-      const source = await openSource({ files, layout: from, directoryId, force, log });
+      stop.throwIfAborted();
+      const source = await openSource({ files, layout: from, directoryId, force, log, stop });
       try {
         return await new Pass(options, { places, source, destination, directoryId }).run();
       } catch (error) {
@@ -83,6 +84,7 @@ export async function backUp(options: BackupOptions): Promise<BackupSummary> {
       places.tally = new Tally();
     }
   } catch (error) {
+    stop.throwIfAborted();
     const isSources = errorPath(error)?.startsWith(`${from.root}${sep}`) === true;
     throw explainUnusable(isSources ? from.root : destination.layout.root, error);
   } finally {
@@ -136,6 +138,7 @@ class Pass {
     if (!source.isServed) await this.#journal.assertSound();
     const shards = (await files.list(from.streams)).filter((shard) => /^[0-9a-f]{2}$/.test(shard));
     for (const shard of shards) this.#total += (await files.list(join(from.streams, shard))).length;
+    this.#options.stop.throwIfAborted();
     await destination.begin();
     await this.#journal.copyKept();
     await this.#copyStreams(shards);
@@ -279,7 +282,12 @@ async function copyTree(
   target: string,
 ): Promise<void> {
   const { files, from, tally } = places;
-  const names = await readingFrom(source, () => files.list(source));
+  const names = await readingFrom(source, () => files.list(source)).catch((error: unknown) => {
+    if (!isUnreadable(error, from)) throw error;
+    report({ stream: null, file: error.path, problem: error.problem });
+    return null;
+  });
+  if (names === null) return;
   if (names.length === 0) return files.removeTree(target);
   await files.makeDirectory(target);
   for (const name of names) {

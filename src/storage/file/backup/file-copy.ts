@@ -3,7 +3,7 @@ import { crc32 } from "../format/crc32.js";
 import { replacementPath } from "../format/layout.js";
 import { crcOf } from "../segments/segment-reader.js";
 import type { Tally } from "./tally.js";
-import { readingFrom } from "./unreadable.js";
+import { readingFrom, UnreadableError } from "./unreadable.js";
 
 const STEP_BYTES = 1024 * 1024;
 /** Why a file system gives a file no second name: another one, a limit, or it has no such thing. */
@@ -46,12 +46,19 @@ export async function copyGrowing(files: SystemFiles, file: GrowingFile, tally: 
   if (source === null) return "missing";
   if (isSealed && source.inode === there?.inode && source.device === there.device) return kept(wanted, tally);
   let isSound = true;
+  let unreadable: UnreadableError | null = null;
   if (isSealed && source.size === wanted.length) {
     if (there?.size === wanted.length && (await crcAt(files, to, wanted.length)) === wanted.crc)
       return kept(wanted, tally);
     // A link would replace what is there, which may be sound where this is not.
-    isSound = there === null || (await readingFrom(from, () => crcAt(files, from, wanted.length))) === wanted.crc;
-    if (isSound && (await hasLinked(files, from, to))) {
+    try {
+      isSound = there === null || (await readingFrom(from, () => crcAt(files, from, wanted.length))) === wanted.crc;
+    } catch (error) {
+      // What is not there yet may be readable all the same.
+      if (!(error instanceof UnreadableError)) throw error;
+      unreadable = error;
+    }
+    if (isSound && unreadable === null && (await hasLinked(files, from, to))) {
       tally.linkedBytes += wanted.length;
       return "changed";
     }
@@ -60,6 +67,7 @@ export async function copyGrowing(files: SystemFiles, file: GrowingFile, tally: 
     there === null
       ? await copyFrom(files, file, NOTHING, tally)
       : await copyRest(files, file, there, isKnown ? known : null, tally);
+  if (unreadable !== null) throw unreadable;
   return isSound ? outcome : "damaged";
 }
 

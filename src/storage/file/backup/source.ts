@@ -27,6 +27,8 @@ export interface SourceOptions {
   readonly directoryId: Buffer;
   readonly force: boolean;
   readonly log: Log;
+  /** Ends the conversation with its server. */
+  readonly stop: AbortSignal;
 }
 
 /** The server gave up what it kept for the backup: what was copied so far counts, and the rest can be tried again. */
@@ -88,8 +90,8 @@ class PinnedServer implements Source {
   /** Why the server ended the conversation, as it says; `null` while it has not. */
   #error: string | null = null;
 
-  static async begin(connection: Socket, { layout, directoryId }: SourceOptions): Promise<PinnedServer> {
-    const server = new PinnedServer(connection, layout.root);
+  static async begin(connection: Socket, { layout, directoryId, stop }: SourceOptions): Promise<PinnedServer> {
+    const server = new PinnedServer(connection, layout.root, stop);
     try {
       const greeting = await server.#answer();
       if (!("protocol" in greeting) || greeting.protocol !== 1)
@@ -104,7 +106,7 @@ class PinnedServer implements Source {
     }
   }
 
-  private constructor(connection: Socket, root: string) {
+  private constructor(connection: Socket, root: string, stop: AbortSignal) {
     this.#connection = connection;
     this.#root = root;
     let rest = "";
@@ -114,7 +116,10 @@ class PinnedServer implements Source {
       for (const line of lines) this.#heard(line);
     });
     connection.on("error", () => connection.destroy());
+    const onStop = (): void => void connection.destroy();
+    stop.addEventListener("abort", onStop);
     connection.once("close", () => {
+      stop.removeEventListener("abort", onStop);
       this.#hasEnded = true;
       this.#wake();
     });

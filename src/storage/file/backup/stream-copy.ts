@@ -2,7 +2,15 @@ import { basename, dirname, join, relative } from "node:path";
 import type { Position } from "../../storage.js";
 import { readWhole, type SystemFiles } from "../disk/files.js";
 import { replaceFile } from "../disk/replacement.js";
-import { indexPath, lossesPath, segmentPath, segmentStartOf, sidecarPath, type Layout } from "../format/layout.js";
+import {
+  indexPath,
+  lossesPath,
+  replacementPath,
+  segmentPath,
+  segmentStartOf,
+  sidecarPath,
+  type Layout,
+} from "../format/layout.js";
 import { decodeSidecar, type Sidecar, type StoredSegment } from "../format/sidecar.js";
 import { copyGrowing, copyWhole, type GrowingFile } from "./file-copy.js";
 import type { Tally, Trouble } from "./tally.js";
@@ -61,7 +69,7 @@ export class StreamCopy {
     if (found.damaged.length === 0) return;
     // Without its sidecar, what the backup has of it is worth more than what is left here.
     const known = await readWhole(this.#places.files, sidecarPath(this.targetOf(directory)));
-    if (known === null) await this.copyAsItIs(directory, found);
+    if (known === null) await this.#copyRest(directory, found);
     this.found.damaged.push(...found.damaged);
   }
 
@@ -80,12 +88,23 @@ export class StreamCopy {
   }
 
   /** Copies a directory file by file, whatever it holds, and notes which of them can't be read. */
-  async copyAsItIs(directory: string, found = this.found): Promise<void> {
+  copyAsItIs(directory: string, found = this.found): Promise<void> {
+    return this.#copyEach(directory, found, () => true);
+  }
+
+  /** All but the sidecar, which by now may be another stream's than the files that were copied before. */
+  #copyRest(directory: string, found: Found): Promise<void> {
+    const path = sidecarPath(directory);
+    const sidecars = [path, replacementPath(path)].map((each) => basename(each));
+    return this.#copyEach(directory, found, (name) => !sidecars.includes(name));
+  }
+
+  async #copyEach(directory: string, found: Found, isWanted: (name: string) => boolean): Promise<void> {
     const { files } = this.#places;
     const target = this.targetOf(directory);
     await files.makeDirectory(target);
     await this.#tolerate(found, async () => {
-      const names = await readingFrom(directory, () => files.list(directory));
+      const names = (await readingFrom(directory, () => files.list(directory))).filter(isWanted);
       await this.#removeOthers(target, new Set(names));
       for (const name of names) {
         const path = join(directory, name);

@@ -101,14 +101,14 @@ export function newerThanJournal(batch: number, lastBatch: number): string {
   return `it is of batch ${batch}, but the journal ends with batch ${lastBatch}`;
 }
 
-/**
- * Why a stream's file can't be read now: it may be readable later, if only a disk failed; whatever it is, it is this
- * stream's alone. Throws what is no fault of the system's.
- */
-export function unreadable(name: string, path: string, error: unknown): DamagedStreamError {
+/** A stream whose file can't be read now: it may be readable later, if only a disk failed. */
+export class UnreadableStreamError extends DamagedStreamError {}
+
+/** Whatever is in the way of a stream's file, it is this stream's alone. Throws what is no fault of the system's. */
+export function unreadable(name: string, path: string, error: unknown): UnreadableStreamError {
   if (isBusy(error)) throw new StorageBusyError(`${path} can't be opened now`, { cause: error });
   if (!isSystemError(error)) throw error;
-  return new DamagedStreamError(name, path, `it can't be read (${errorCode(error)})`);
+  return new UnreadableStreamError(name, path, `it can't be read (${errorCode(error)})`);
 }
 
 /**

@@ -1,4 +1,6 @@
 import { systemClock } from "../../../ops/clock.js";
+import { UnreadableStreamError } from "../directory/catalog.js";
+import { DirectoryError } from "../directory/lock.js";
 import type { FileStream } from "../memory/file-stream.js";
 import { encodeBinding } from "../journal/frame-encoder.js";
 import { EngineState } from "../disk/engine-state.js";
@@ -176,6 +178,11 @@ export function behindKept(kept: Survey, present: Survey): JournaledStream[] {
   });
 }
 
+/** What may be readable later is not replaced. Throws a {@link DirectoryError} where a stream's sidecar is such. */
+function assertReadable({ damage }: FileStream): void {
+  if (damage instanceof UnreadableStreamError) throw new DirectoryError(damage.message);
+}
+
 /** Applies all records, and refuses those that have lost some. */
 async function applyAll(
   steps: RepairSteps,
@@ -194,7 +201,9 @@ async function applyAll(
   const left: FileStream[] = [];
   for (const name of unopened.names()) {
     const stream = await unopened.open(name);
-    if (stream === null || lost.has(stream.directory)) continue;
+    if (stream === null) continue;
+    if (shortened.has(stream.directory) || lost.has(stream.directory)) assertReadable(stream);
+    if (lost.has(stream.directory)) continue;
     // What is before a gap is theirs like everything else.
     if (shortened.has(stream.directory)) stream.damage = null;
     if (stream.damage === null) {

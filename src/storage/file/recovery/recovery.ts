@@ -230,9 +230,10 @@ async function removeDeleted(
   const directory = options.layout.streamDirectory(identity.name);
   const read = await readSidecarIn(options.files, directory).catch((error: unknown) => {
     if (!isSystemError(error) || isPassing(error)) throw error;
-    // Whose directory it is decides whether it goes.
-    const file = `stream ${JSON.stringify(identity.name)}: ${sidecarPath(directory)}`;
-    throw new DirectoryError(`${file} can't be read (${errorCode(error)})`);
+    const problem = `it can't be read (${errorCode(error)})`;
+    // The journal of a start is whole: what has come behind the deletion is in it. That of a repair need not be.
+    if (options.journal === undefined) return { kind: "damaged", problem } as const;
+    throw new DirectoryError(`stream ${JSON.stringify(identity.name)}: ${sidecarPath(directory)}: ${problem}`);
   });
   const holder = surviving.get(identity.name);
   // The name's present stream has more than the journal: its directory stays.

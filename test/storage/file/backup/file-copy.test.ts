@@ -4,9 +4,11 @@ import { join } from "node:path";
 import { describe, test } from "node:test";
 import { copyGrowing } from "../../../../src/storage/file/backup/file-copy.js";
 import { Tally } from "../../../../src/storage/file/backup/tally.js";
-import { systemFiles } from "../../../../src/storage/file/disk/files.js";
+import { UnreadableError } from "../../../../src/storage/file/backup/unreadable.js";
+import { systemFiles, type OpenFile, type OpenMode } from "../../../../src/storage/file/disk/files.js";
 import { crc32 } from "../../../../src/storage/file/format/crc32.js";
 import { tempDir } from "../../../helpers/temp-dir.js";
+import { diskError } from "../../../helpers/watched-files.js";
 
 const BYTES = Buffer.from("what was written");
 
@@ -52,3 +54,31 @@ test("a sound beginning of a copy is not replaced by a damaged file, by link or 
   const outcome = await copyGrowing(systemFiles(false), { from, to, wanted, known, isSealed: true }, new Tally());
   assert.deepEqual([outcome, readFileSync(to, "latin1")], ["damaged", "what was written"]);
 });
+
+test("what is new of a sealed file is copied, though what was copied before can't be read again", async () => {
+  const dir = tempDir();
+  const [from, to] = [join(dir, "a.seg"), join(dir, "backup.seg")];
+  writeFileSync(from, BYTES);
+  writeFileSync(to, BYTES.subarray(0, 8));
+  const real = systemFiles(false);
+  const files = {
+    ...real,
+    open: async (path: string, mode: OpenMode): Promise<OpenFile> => {
+      const file = await real.open(path, mode);
+      const read: OpenFile["read"] = async (buffer, offset, length, position) => {
+        if (path === from && position < 8) throw diskError("EIO");
+        return file.read(buffer, offset, length, position);
+      };
+      return new Proxy(file, { get: (target, name) => (name === "read" ? read : bound(target, name)) });
+    },
+  };
+  const wanted = { length: BYTES.length, crc: crc32(BYTES) };
+  const known = { length: 8, crc: crc32(BYTES.subarray(0, 8)) };
+  await assert.rejects(copyGrowing(files, { from, to, wanted, known, isSealed: true }, new Tally()), UnreadableError);
+  assert.deepEqual(readFileSync(to), BYTES);
+});
+
+function bound(target: OpenFile, name: string | symbol): unknown {
+  const own: unknown = Reflect.get(target, name);
+  return typeof own === "function" ? own.bind(target) : own;
+}

@@ -17,7 +17,8 @@ const ID = Buffer.from("0123456789abcdef", "hex");
 const GREETING = '{"streamdir":"0.1.0","protocol":1,"pid":1}\n';
 
 function optionsFor(root: string): SourceOptions {
-  return { files: systemFiles(false), layout: new Layout(root), directoryId: ID, force: false, log: keptLog().log };
+  const { signal: stop } = new AbortController();
+  return { files: systemFiles(false), layout: new Layout(root), directoryId: ID, force: false, log: keptLog().log, stop };
 }
 
 /** A directory whose lock is held by something that says `greeting`, and to each line it hears the next of `answers`. */

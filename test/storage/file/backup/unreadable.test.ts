@@ -122,6 +122,28 @@ describe("a backup of a directory with a file that can't be read", () => {
     );
   });
 
+  test("leaves what repairs have set aside as it was where that can't be listed", async () => {
+    const { dir, dest, layout, copy } = await backedUp();
+    const { lines } = await makeBackup(dir, dest, { files: without(layout.damaged) });
+    assert.deepEqual(lines, [": damaged: it can't be read: EIO"]);
+    assert.ok(existsSync(copy.marker));
+  });
+
+  test("takes no sidecar of another stream that takes the name meanwhile", async () => {
+    const { dir, layout } = await backedUp();
+    const sidecar = sidecarPath(layout.streamDirectory("s"));
+    const dest = join(tempDir(), "backup");
+    let reads = 0;
+    const files = filesWith((call, path) => {
+      // It can be read again once its stream has been found to be unreadable.
+      if (call === "open" && path === sidecar && (reads += 1) === 1) throw diskError("EIO");
+    });
+    await makeBackup(dir, dest, { files });
+    const names = readdirSync(new Layout(dest).streamDirectory("s"));
+    assert.ok(!names.includes("meta.json") && names.length >= 3, names.join());
+    assert.equal((await makeBackup(dir, dest)).tally.changedStreams, 1);
+  });
+
   test("is not begun where that is the journal, and the one before is whole", async () => {
     const { dir, dest, copy } = await backedUp();
     await assert.rejects(makeBackup(dir, dest, { files: without(/[.]journal$/) }), DirectoryError);
@@ -154,6 +176,29 @@ test("a backup removes what is gone before it copies what is new: there need not
   });
   await makeBackup(dir, dest, { files });
   assert.equal(isThere[0], false);
+});
+
+test("a backup that is told to stop before it copies leaves the one before whole", async () => {
+  const { dir, dest, copy } = await backedUp();
+  const stop = new AbortController();
+  const files = filesWith((call, path) => {
+    if (call === "open" && path.endsWith(".journal")) stop.abort(new DirectoryError("enough"));
+  });
+  await assert.rejects(makeBackup(dir, dest, { files, stop: stop.signal }), { message: "enough" });
+  assert.ok(existsSync(copy.marker));
+  const engine = await openEngine({ dir: dest });
+  assert.equal(await textOf(engine, "s"), BEFORE);
+  await engine.storage.close();
+});
+
+test("a backup that is told to stop does not wait for an answer of the server", async (t) => {
+  const { dir, dest } = await backedUp();
+  await openFor(t, { dir });
+  const stop = new AbortController();
+  const files = filesWith((call) => {
+    if (call === "connect") process.nextTick(() => stop.abort(new DirectoryError("enough")));
+  });
+  await assert.rejects(makeBackup(dir, dest, { files, stop: stop.signal }), { message: "enough" });
 });
 
 test("a backup that is told to stop leaves nobody's lock, and what it copied to the next", async () => {

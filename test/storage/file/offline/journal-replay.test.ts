@@ -1,15 +1,15 @@
 import assert from "node:assert/strict";
-import { existsSync, readdirSync, renameSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, renameSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { replayJournal, shortStreams } from "../../../../src/storage/file/offline/journal-replay.js";
 import { surveyJournal } from "../../../../src/storage/file/survey/journal-survey.js";
 import { readMarker } from "../../../../src/storage/file/directory/marker.js";
 import { Layout, sidecarPath } from "../../../../src/storage/file/format/layout.js";
-import { append, crash, created, loaded, openEngine, openOnFiles, readAll, remove } from "../../../helpers/engine.js";
+import { append, crash, created, loaded, openEngine, openOnFiles, readAll, remove, reopen } from "../../../helpers/engine.js";
 import { repairSteps } from "../../../helpers/repair-steps.js";
 import { crashedWithThreeFiles } from "../../../helpers/several-journal-files.js";
-import { JOURNAL, WatchedFiles } from "../../../helpers/watched-files.js";
+import { diskError, JOURNAL, WatchedFiles } from "../../../helpers/watched-files.js";
 
 test("a settled journal holds nothing, counts on, and nothing of it is kept", async (t) => {
   const engine = await openEngine();
@@ -89,3 +89,27 @@ test("records of a stream whose sidecar is spoiled are kept for the next start, 
   t.after(() => again.storage.close());
   assert.equal((await readAll(again.storage, await loaded(again.storage, "s"))).toString(), "one,two,");
 });
+
+for (const isLostWithAll of [false, true])
+  test(`a stream ${isLostWithAll ? "that is lost with all it had" : "that lacks records"} is not refused while its sidecar can't be read`, async () => {
+    const first = await openEngine();
+    await created(first.storage, "s", "one,");
+    const engine = await reopen(first);
+    await append(engine.storage, await loaded(engine.storage, "s"), "two,");
+    const dir = await crash(engine);
+    const files = new WatchedFiles();
+    const layout = new Layout(dir);
+    const directoryId = await readMarker(files, layout);
+    assert.ok(directoryId !== null);
+    const directory = layout.streamDirectory("s");
+    const before = readFileSync(sidecarPath(directory));
+    files.gate = ({ kind, path }) => (kind === "read" && path === sidecarPath(directory) ? diskError("EIO") : undefined);
+    const survey = await surveyJournal({ files, layout, directoryId });
+    const [stream] = survey.streams.values();
+    assert.ok(stream !== undefined);
+    const short = [{ ...stream.identity, directory, reason: "as the test wants it", isLostWithAll }];
+    const replayed = replayJournal(repairSteps({ files, layout, directoryId }), survey, { short, lastBatch: survey.lastBatch });
+    await assert.rejects(replayed, { name: "DirectoryError", message: /meta\.json: it can't be read \(EIO\)$/ });
+    assert.deepEqual(readFileSync(sidecarPath(directory)), before);
+    assert.ok(!existsSync(layout.damaged));
+  });

@@ -17,6 +17,7 @@ import {
   openEngine,
   openOnFiles,
   readAll,
+  remove,
   reopen,
   type Engine,
 } from "../../../helpers/engine.js";
@@ -188,6 +189,31 @@ describe("a stream that the journal goes on with", () => {
     }
     const again = await openOn(t, dir, () => undefined);
     assert.equal(await text(again, "s"), BOTH);
+  });
+
+  test("and that the disk can't read keeps no other from starting, where the journal has a deletion of its name", async (t) => {
+    for (const [what, isMadeAgain] of [
+      ["gone", false],
+      ["small", true],
+      ["large", true],
+    ] as const) {
+      const first = await openEngine({ dir: await killed(["s", "other"]) });
+      // A kill comes before the directory is moved.
+      if (!isMadeAgain)
+        first.files.gate = ({ kind, path }) => (kind === "rename" && path.includes("trash") ? new Barrier().opened : undefined);
+      assert.equal(await remove(first.storage, await loaded(first.storage, "s")), "durable");
+      if (isMadeAgain) await created(first.storage, "s", what === "large" ? bytesOf(9000) : what);
+      const dir = await crash(first);
+      const engine = await openOn(t, dir, ({ kind, path }) => (kind === "read" && isSidecarOf("s")(path) ? diskError("EIO") : undefined));
+      await engine.files.idle();
+      assert.equal(await text(engine, "other"), BOTH);
+      if (what === "gone") assert.equal(await engine.storage.load("s"), null);
+      else if (what === "small") {
+        engine.files.gate = null;
+        assert.equal(await text(engine, "s"), what);
+      } else await assert.rejects(engine.storage.load("s"), { name: "DamagedStreamError" });
+      assert.deepEqual(engine.faults, []);
+    }
   });
 
   test("and that the disk can't read can be deleted", async (t) => {

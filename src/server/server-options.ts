@@ -1,6 +1,6 @@
 // What a server is made of: the options of `createServer`, checked.
 
-import { resolve } from "node:path";
+import { wholePath } from "../http/listen/plan.js";
 import type { Clock } from "../ops/clock.js";
 import type { LineOutput } from "../ops/line-queue.js";
 import type { Log } from "../ops/log.js";
@@ -81,7 +81,7 @@ export function settingsOf(options: ServerOptions): Settings {
 export function withWholePaths(settings: Settings): Settings {
   const names = Object.keys(OPTIONS) as OptionName[]; // the names of OPTIONS are all there are
   const files = names.filter((name) => OPTIONS[name].kind === "file" && settings[name] !== "");
-  return { ...settings, ...Object.fromEntries(files.map((name) => [name, resolve(String(settings[name]))])) };
+  return { ...settings, ...Object.fromEntries(files.map((name) => [name, wholePath(String(settings[name]))])) };
 }
 
 /** What only a directory has, and what only a cluster has. */

@@ -1,5 +1,7 @@
 import assert from "node:assert/strict";
+import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import { once } from "node:events";
+import type { Socket } from "node:net";
 import { describe, test } from "node:test";
 import {
   CODE,
@@ -172,6 +174,27 @@ describe("over HTTP/2", () => {
       client.close();
     };
     await Promise.all(clients.map(go));
+    await server.test.stop();
+  });
+
+  test("a client that says goodbye while its answer runs has the connection until it ends it", async (context) => {
+    const server = await startSecure(context);
+    const accepted: Socket[] = [];
+    const note = (message: unknown): void => void accepted.push((message as { socket: Socket }).socket); // as Node documents it
+    subscribe("net.server.socket", note);
+    const client = await server.frames();
+    unsubscribe("net.server.socket", note);
+    const socket = accepted.find(({ remotePort }) => remotePort === client.tcp.localPort);
+    assert.ok(socket !== undefined);
+    client.tcp.allowHalfOpen = client.socket.allowHalfOpen = true;
+    const ended = once(client.socket, "end");
+    client.write(frame(FRAME.headers, FLAG.endHeaders | FLAG.endStream, 1, requestHeaders("GET", "/v1/stream/a")));
+    client.write(frame(FRAME.goaway, 0, 0, Buffer.concat([uint32(0), uint32(CODE.none)])));
+    await ended;
+    assert.ok(client.frames.some(({ stream, flags }) => stream === 1 && (flags & FLAG.endStream) !== 0));
+    for (let turns = 0; turns < 20; turns += 1) await new Promise<void>((resolve) => setImmediate(resolve));
+    assert.equal(socket.destroyed, false);
+    client.close();
     await server.test.stop();
   });
 

@@ -75,7 +75,7 @@ function unitsPlan(dir: string, settings: Settings, user: string | null): UnitsP
     return `the service has a /tmp of its own (PrivateTmp=yes), and would not see ${quoted(directory.path)}`;
   const admin = adminPlanOf(settings)?.addresses ?? [];
   for (const address of admin)
-    if (address.kind === "unix" && !isWithin(address.path, directory))
+    if (address.kind === "unix" && !isWithin(resolve(address.path), directory))
       return `the service can make no socket at ${quoted(address.path)}: name one in its directory, or a port`;
   // A service has another working directory than who asks for its units.
   const withPaths = { ...withWholePaths(settings), adminListen: admin.map(formatListen).join(",") };

@@ -137,10 +137,11 @@ export class Session {
   /**
    * Finds out whether the client is still there. Under TLS, Node forgets a write that fails: it goes on waiting for it,
    * and reads nothing meanwhile. An empty write below TLS costs no bytes, and where it fails the connection is closed.
+   * Once Node has ended its side such a write always fails, and Node reads until the client has ended its own.
    */
   #probe(turns = PROBE_TURNS): void {
     if (turns > 0) setImmediate(() => this.#probe(turns - 1));
-    else plainSocketOf(this.socket)?.write("");
+    else if (!this.socket.writableEnded) plainSocketOf(this.socket)?.write("");
   }
 
   /** Cuts the connection. */

@@ -1,6 +1,6 @@
 // What the settings say about listening.
 
-import { resolve } from "node:path";
+import { isAbsolute, resolve, sep } from "node:path";
 import { formatListen, parseListen, type ListenAddress } from "../../net/listen-address.js";
 import { OPTIONS, type Settings } from "../../options.js";
 import type { Reach } from "./reach.js";
@@ -73,8 +73,14 @@ function addressesOf(text: string): readonly ListenAddress[] | null {
 
 /** Node would cut a path off that is too long; a relative one may be short enough. */
 function wholeOrShort(path: string): string {
-  const whole = resolve(path);
+  const whole = wholePath(path);
   return Buffer.byteLength(whole) > MAX_SOCKET_PATH_BYTES ? path : whole;
+}
+
+/** The path of a file, the same from every working directory; `..` stays for the system, which follows links before it. */
+export function wholePath(path: string): string {
+  if (isAbsolute(path)) return path;
+  return path.split(sep).includes("..") ? `${process.cwd()}${sep}${path}` : resolve(path);
 }
 
 /** The settings that say where a server may be watched. */

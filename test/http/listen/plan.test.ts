@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { beyondReach, planOf, type ListenSettings } from "../../../src/http/listen/plan.js";
+import { beyondReach, planOf, wholePath, type ListenSettings } from "../../../src/http/listen/plan.js";
 import { defaultSettings } from "../../../src/options.js";
 
 function plan(settings: Partial<ListenSettings>): ReturnType<typeof planOf> {
@@ -62,4 +62,16 @@ test("TLS needs a certificate and its key, and client certificates need TLS", ()
     const refused = plan(settings);
     assert.match("fault" in refused ? refused.fault : "", /belong together|needs --tls-cert and --tls-key/);
   }
+});
+
+test("a path of a file is whole as the system would take it", (context) => {
+  context.mock.method(process, "cwd", () => "/srv/app");
+  for (const [path, whole] of [
+    ["auth.json", "/srv/app/auth.json"],
+    ["./tls/cert.pem", "/srv/app/tls/cert.pem"],
+    ["current/../auth.json", "/srv/app/current/../auth.json"],
+    ["/srv/app/current/../auth.json", "/srv/app/current/../auth.json"],
+    ["/etc/auth.json", "/etc/auth.json"],
+  ] as const)
+    assert.equal(wholePath(path), whole);
 });

@@ -77,7 +77,7 @@ function wholeOrShort(path: string): string {
   return Buffer.byteLength(whole) > MAX_SOCKET_PATH_BYTES ? path : whole;
 }
 
-/** The path of a file, the same from every working directory; `..` stays for the system, which follows links before it. */
+/** A file's path, the same from every working directory; `..` stays for the system, which follows links before it. */
 export function wholePath(path: string): string {
   if (isAbsolute(path)) return path;
   return path.split(sep).includes("..") ? `${process.cwd()}${sep}${path}` : resolve(path);

@@ -14,7 +14,7 @@ import { EXIT, type Invocation, type StopSignal, type Surroundings } from "./com
 const STOP_SIGNALS: readonly StopSignal[] = ["SIGHUP", "SIGINT", "SIGTERM"];
 
 /**
- * Resolves to 0 when the backup is complete and sound; to 1 when it could not be made, or has what is damaged in the
+ * Resolves to 0 when the backup is complete; to 1 when it could not be made, or has what is damaged in the
  * directory, too; to 128 + its number when a signal ended it.
  */
 export async function backup({ dir, second = "", switches }: Invocation, surroundings: Surroundings): Promise<number> {

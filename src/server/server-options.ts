@@ -77,11 +77,11 @@ export function settingsOf(options: ServerOptions): Settings {
   return withWholePaths(settings);
 }
 
-/** `settings` whose paths of files are the same from every working directory. */
-export function withWholePaths(settings: Settings): Settings {
+/** `settings` whose paths of files are the same from every working directory, each made by `whole`. */
+export function withWholePaths(settings: Settings, whole = wholePath): Settings {
   const names = Object.keys(OPTIONS) as OptionName[]; // the names of OPTIONS are all there are
   const files = names.filter((name) => OPTIONS[name].kind === "file" && settings[name] !== "");
-  return { ...settings, ...Object.fromEntries(files.map((name) => [name, wholePath(String(settings[name]))])) };
+  return { ...settings, ...Object.fromEntries(files.map((name) => [name, whole(String(settings[name]))])) };
 }
 
 /** What only a directory has, and what only a cluster has. */

@@ -1,7 +1,7 @@
 // The verb `systemd`: prints units for systemd that run the server with the options given.
 
 import { isIP } from "node:net";
-import { join, resolve, sep } from "node:path";
+import { join, normalize, resolve, sep } from "node:path";
 import { isLoopbackAddress } from "../../net/host-name.js";
 import { formatListen, type ListenAddress } from "../../net/listen-address.js";
 import { OPTIONS, type Settings } from "../../options.js";
@@ -73,12 +73,12 @@ function unitsPlan(dir: string, settings: Settings, user: string | null): UnitsP
     return `${quoted(directory.path)} needs its owner as --user NAME; without, name one like /var/lib/streamdir`;
   if (directory.kind === "path" && /^\/(?:var\/)?tmp(?:\/|$)/.test(directory.path))
     return `the service has a /tmp of its own (PrivateTmp=yes), and would not see ${quoted(directory.path)}`;
-  const admin = adminPlanOf(settings)?.addresses ?? [];
+  const admin = (adminPlanOf(settings)?.addresses ?? []).map(normal);
   for (const address of admin)
-    if (address.kind === "unix" && !isWithin(resolve(address.path), directory))
+    if (address.kind === "unix" && !isWithin(address.path, directory))
       return `the service can make no socket at ${quoted(address.path)}: name one in its directory, or a port`;
-  // A service has another working directory than who asks for its units.
-  const withPaths = { ...withWholePaths(settings), adminListen: admin.map(formatListen).join(",") };
+  // A service has another working directory than who asks for its units, and systemd takes no path with `..` or `//`.
+  const withPaths = { ...withWholePaths(settings, resolve), adminListen: admin.map(formatListen).join(",") };
   const texts = [...Object.values(withPaths).map(String), ...Object.values(programs), resolve(dir)];
   if (texts.some((text) => CONTROL.test(text))) return "no path or value may have a control character in a unit";
   return { settings: withPaths, ...programs, user, directory, addresses };
@@ -102,6 +102,11 @@ function addressOf(address: ListenAddress, reach: ListenPlan["reach"]): UnitsPla
 }
 
 /** Whether the service may write there. */
+/** A socket's path without `.`, `..` and `//`. */
+function normal(address: ListenAddress): ListenAddress {
+  return address.kind === "unix" ? { ...address, path: normalize(address.path) } : address;
+}
+
 function isWithin(path: string, directory: UnitDirectory): boolean {
   if (directory.kind === "none") return false;
   return path.startsWith(`${directory.kind === "path" ? directory.path : join("/var/lib", directory.name)}${sep}`);

@@ -71,6 +71,26 @@ describe("streamdir systemd", () => {
     assert.ok(!within.stdout.includes("--unix-mode"));
   });
 
+  test("has paths as systemd takes them, without dots and double slashes", async (context) => {
+    context.mock.method(process, "cwd", () => "/srv/app");
+    for (const [given, path] of [
+      ["../auth.json", "/srv/auth.json"],
+      ["/etc/x/..//auth.json", "/etc/auth.json"],
+    ] as const) {
+      const { stdout } = await systemd(["--auth", given, "--only", "service"]);
+      assert.match(stdout, new RegExp(`\\nLoadCredential=auth.json:${path}\\n`));
+    }
+    const admin = await systemd(["/srv/s", "--user", "me", "--admin-listen", "unix:/srv/s/..//t/admin.sock"]);
+    assert.match(admin.stderr, /can make no socket at "\/srv\/t\/admin\.sock"/);
+  });
+
+  test("refuses a socket whose whole path is too long, though the relative one is not", async (context) => {
+    const dir = `/srv/${"long".repeat(30)}`;
+    context.mock.method(process, "cwd", () => dir);
+    const { status, stderr } = await systemd([".", "--user", "me", "--admin-listen", "unix:admin.sock"]);
+    assert.deepEqual([status, /can make no socket at "admin\.sock"/.test(stderr)], [64, true], stderr);
+  });
+
   test("prints a service without a directory for streams in a cluster, and never a password", async () => {
     const plain = await systemd(["--storage", "nats://10.0.0.1/chats", "--only", "service"]);
     assert.deepEqual([plain.status, plain.stderr], [0, ""]);

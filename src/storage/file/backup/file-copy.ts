@@ -66,17 +66,17 @@ export async function copyGrowing(files: SystemFiles, file: GrowingFile, tally: 
   const outcome =
     there === null
       ? await copyFrom(files, file, NOTHING, tally)
-      : await copyRest(files, file, there, { known: isKnown ? known : null, mayReplace: unreadable === null }, tally);
+      : await copyRest(files, file, there, isKnown ? known : null, tally);
   if (unreadable !== null) throw unreadable;
   return isSound ? outcome : "damaged";
 }
 
-/** Copies what is new beside what is there; all of it where that is not sound, if it may be replaced. */
+/** Copies what is new beside what is there; all of it where that is not sound. */
 async function copyRest(
   files: SystemFiles,
   file: GrowingFile,
   there: FileStatus,
-  { known, mayReplace }: { readonly known: Extent | null; readonly mayReplace: boolean },
+  known: Extent | null,
   tally: Tally,
 ): Promise<CopyOutcome> {
   const { to, wanted } = file;
@@ -84,7 +84,7 @@ async function copyRest(
   const begun = known !== null && known.length <= length ? known : { length, crc: await crcAt(files, to, length) };
   if (there.links > 1) await unshare(files, to);
   const outcome = await copyFrom(files, file, begun, tally);
-  if (outcome !== "damaged" || begun.length === 0 || !mayReplace) return outcome;
+  if (outcome !== "damaged" || begun.length === 0) return outcome;
   // It is what came after the known part that is damaged.
   if (begun === known && (await crcAt(files, to, known.length)) === known.crc) return outcome;
   await files.unlink(to);

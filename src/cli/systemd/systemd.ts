@@ -101,12 +101,12 @@ function addressOf(address: ListenAddress, reach: ListenPlan["reach"]): UnitsPla
   }
 }
 
-/** Whether the service may write there. */
 /** A socket's path without `.`, `..` and `//`. */
 function normal(address: ListenAddress): ListenAddress {
   return address.kind === "unix" ? { ...address, path: normalize(address.path) } : address;
 }
 
+/** Whether the service may write there. */
 function isWithin(path: string, directory: UnitDirectory): boolean {
   if (directory.kind === "none") return false;
   return path.startsWith(`${directory.kind === "path" ? directory.path : join("/var/lib", directory.name)}${sep}`);

@@ -51,7 +51,8 @@ test("while the streams are not there a sender is told to come again", async (co
   assert.equal(await deliver(inbox, "d-1", "{}"), 503);
 });
 
-test("the worker goes on where it was when it is started again", async (context) => {
+/** An inbox, and how its worker is started, of which one was killed when it had done two deliveries. */
+async function workedOnce(context: TestContext): Promise<{ streams: string; inbox: string; work: () => TestProcess }> {
   const streams = await servePage(context);
   const inbox = await startInbox(context, streams);
   const cwd = tempDir();
@@ -64,6 +65,11 @@ test("the worker goes on where it was when it is started again", async (context)
   // It has kept the offset of the first before it asks for more.
   first.kill("SIGKILL");
   await first.ended;
+  return { streams, inbox, work };
+}
+
+test("the worker goes on where it was when it is started again", async (context) => {
+  const { inbox, work } = await workedOnce(context);
   await deliver(inbox, "d-3", "3");
   const second = work();
   await second.stdoutLine(/^d-3/);
@@ -72,17 +78,7 @@ test("the worker goes on where it was when it is started again", async (context)
 });
 
 test("the worker says that deliveries are gone, and goes on with those that are there", async (context) => {
-  const streams = await servePage(context);
-  const inbox = await startInbox(context, streams);
-  const cwd = tempDir();
-  const work = (): TestProcess => startNode(context, [WORKER, "github"], { cwd, env: { STREAMS: streams } });
-  await deliver(inbox, "d-1", "1");
-  const first = work();
-  await first.stdoutLine(/^d-1/);
-  await deliver(inbox, "d-2", "2");
-  await first.stdoutLine(/^d-2/);
-  first.kill("SIGKILL");
-  await first.ended;
+  const { streams, inbox, work } = await workedOnce(context);
   assert.equal((await fetch(`${streams}inbox/github`, { method: "DELETE" })).status, 204);
   assert.equal(await deliver(inbox, "d-3", "3"), 202);
   const second = work();

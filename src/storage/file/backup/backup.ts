@@ -282,26 +282,22 @@ async function copyTree(
   target: string,
 ): Promise<void> {
   const { files, from, tally } = places;
-  const names = await readingFrom(source, () => files.list(source)).catch((error: unknown) => {
+  const tell = (error: unknown): null => {
     if (!isUnreadable(error, from)) throw error;
     report({ stream: null, file: error.path, problem: error.problem });
     return null;
-  });
+  };
+  const names = await readingFrom(source, () => files.list(source)).catch(tell);
   if (names === null) return;
   if (names.length === 0) return files.removeTree(target);
   await files.makeDirectory(target);
   for (const name of names) {
     const [path, copy] = [join(source, name), join(target, name)];
-    try {
-      const status = await readingFrom(path, () => files.status(path));
-      if (status?.isDirectory === true) await copyTree(places, report, path, copy);
-      else if (status !== null && status.size !== (await files.status(copy))?.size) {
-        await copyWhole(files, path, copy);
-        tally.copiedBytes += status.size;
-      }
-    } catch (error) {
-      if (!isUnreadable(error, from)) throw error;
-      report({ stream: null, file: error.path, problem: error.problem });
+    const status = await readingFrom(path, () => files.status(path)).catch(tell);
+    if (status?.isDirectory === true) await copyTree(places, report, path, copy);
+    else if (status !== null && status.size !== (await files.status(copy))?.size) {
+      const isCopied = await copyWhole(files, path, copy).catch(tell);
+      if (isCopied !== null) tally.copiedBytes += status.size;
     }
   }
   await files.syncDirectory(target);

@@ -1,7 +1,7 @@
 import { basename, join } from "node:path";
 import { DamagedStreamError, StorageBusyError, type ListedStream } from "../../storage.js";
 import type { EngineParts } from "../disk/engine-state.js";
-import { errorCode, isBusy, isPathFault, isSystemError, readWhole, type Files } from "../disk/files.js";
+import { errorCode, isBusy, isPassing, isPathFault, isSystemError, readWhole, type Files } from "../disk/files.js";
 import { coveredSidecarPath, sidecarPath, type Layout } from "../format/layout.js";
 import { isExcess, oldestOf, partsOf, type OldestPart } from "../memory/segment.js";
 import { damaged, decodeSidecar, type Sidecar, type SidecarResult } from "../format/sidecar.js";
@@ -104,8 +104,15 @@ export function newerThanJournal(batch: number, lastBatch: number): string {
 /** A stream whose file can't be read now: it may be readable later, if only a disk failed. */
 export class UnreadableStreamError extends DamagedStreamError {}
 
+/** Handles what a read of a stream's file rejects with: what passes stays as it is. Always throws. */
+export function asUnreadable(name: string, path: string): (error: unknown) => never {
+  return (error) => {
+    throw isPassing(error) ? error : unreadable(name, path, error);
+  };
+}
+
 /** Whatever is in the way of a stream's file, it is this stream's alone. Throws what is no fault of the system's. */
-export function unreadable(name: string, path: string, error: unknown): UnreadableStreamError {
+function unreadable(name: string, path: string, error: unknown): UnreadableStreamError {
   if (isBusy(error)) throw new StorageBusyError(`${path} can't be opened now`, { cause: error });
   if (!isSystemError(error)) throw error;
   return new UnreadableStreamError(name, path, `it can't be read (${errorCode(error)})`);

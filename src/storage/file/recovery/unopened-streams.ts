@@ -1,9 +1,9 @@
 import type { Retry } from "../../../ops/retry.js";
 import { DamagedStreamError, StorageBusyError } from "../../storage.js";
-import { newerThanJournal, readBase, unreadable } from "../directory/catalog.js";
+import { asUnreadable, newerThanJournal, readBase } from "../directory/catalog.js";
 import { combineCrc32 } from "../format/crc32.js";
 import { FileStream } from "../memory/file-stream.js";
-import { errorCode, errorPath, isDiskFull, isPassing, isPathFault } from "../disk/files.js";
+import { errorCode, errorPath, isDiskFull, isPathFault } from "../disk/files.js";
 import { sidecarPath, type Layout } from "../format/layout.js";
 import { applyRecord, leavesGap, type Consequences } from "../journal/apply-record.js";
 import {
@@ -166,9 +166,8 @@ export class UnopenedStreams {
       shards.note(directory);
       return newStream(identity, directory, null);
     }
-    const { own, isTold, isVacant, problem } = await readBase(files, identity.id, directory).catch((error: unknown) => {
-      throw isPassing(error) ? error : unreadable(identity.name, sidecarPath(directory), error);
-    });
+    const read = readBase(files, identity.id, directory).catch(asUnreadable(identity.name, sidecarPath(directory)));
+    const { own, isTold, isVacant, problem } = await read;
     // The journal has the whole stream: files without a sidecar are leftovers.
     if (own === null && isCreatedHere && isVacant) {
       await trash.discard(directory, `${identity.id}-leftovers`);

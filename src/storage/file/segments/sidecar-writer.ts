@@ -1,6 +1,6 @@
-import { unreadable } from "../directory/catalog.js";
+import { asUnreadable } from "../directory/catalog.js";
 import type { EngineParts } from "../disk/engine-state.js";
-import { isPassing, readWhole, removeFile } from "../disk/files.js";
+import { readWhole, removeFile } from "../disk/files.js";
 import { putReplacement, replaceFile, writeReplacement } from "../disk/replacement.js";
 import { coveredSidecarPath, replacementPath, sidecarPath } from "../format/layout.js";
 import { claimedSidecar, encodeNotice, encodeSidecar, isNotice, type Sidecar } from "../format/sidecar.js";
@@ -73,9 +73,7 @@ export class SidecarWriter {
     this.#shards.note(directory);
     stream.disk.hasDirectory = true;
     const path = sidecarPath(directory);
-    const sidecar = await readWhole(files, path).catch((error: unknown) => {
-      throw isPassing(error) ? error : unreadable(stream.name, path, error);
-    });
+    const sidecar = await readWhole(files, path).catch(asUnreadable(stream.name, path));
     await writeReplacement(files, path, encodeNotice(stream, damage));
     // What a notice stands for is beside it, and nothing else.
     if (sidecar === null) await removeFile(files, coveredSidecarPath(directory));

@@ -1,9 +1,13 @@
 import assert from "node:assert/strict";
+import { join } from "node:path";
 import { backUp, type BackupOptions, type BackupProgress, type BackupSummary } from "../../src/storage/file/backup/backup.js";
 import { systemFiles, type SystemFiles } from "../../src/storage/file/disk/files.js";
-import { copyOf, keptLog, openEngine, type Engine } from "./engine.js";
+import { Layout } from "../../src/storage/file/format/layout.js";
+import { append, bytesOf, copyOf, created, keptLog, openEngine, type Engine } from "./engine.js";
 import { findings } from "./repaired-directory.js";
 import { ManualClock } from "./manual-clock.js";
+import { tempDir } from "./temp-dir.js";
+import { diskError } from "./watched-files.js";
 
 /** What came of a backup. */
 export interface MadeBackup extends BackupSummary {
@@ -49,4 +53,30 @@ export function filesWith(before: (call: string, path: string) => Promise<void> 
       };
     },
   });
+}
+
+/** Files of which this one can't be opened or looked at, or these. */
+export function without(unread: string | RegExp): SystemFiles {
+  return filesWith((call, path) => {
+    if ((typeof unread === "string" ? path === unread : unread.test(path)) && ["open", "status", "list"].includes(call))
+      throw diskError("EIO");
+  });
+}
+
+/** A closed directory with two streams of 3 segments each, a backup of it, and what came since. */
+export async function backedUp(): Promise<{ dir: string; dest: string; layout: Layout; copy: Layout }> {
+  const engine = await openEngine();
+  const [s, other] = [await created(engine.storage, "s", bytesOf(5000, 1)), await created(engine.storage, "other", bytesOf(5000, 1))];
+  for (const stream of [s, other]) await append(engine.storage, stream, bytesOf(5000, 2));
+  await engine.storage.close();
+  const dest = join(tempDir(), "backup");
+  await makeBackup(engine.dir, dest);
+  const again = await openEngine({ dir: engine.dir });
+  for (const name of ["s", "other"]) {
+    const stream = await again.storage.load(name);
+    assert.ok(stream !== null);
+    await append(again.storage, stream, bytesOf(5000, 3));
+  }
+  await again.storage.close();
+  return { dir: engine.dir, dest, layout: new Layout(engine.dir), copy: new Layout(dest) };
 }

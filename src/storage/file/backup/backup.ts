@@ -1,4 +1,4 @@
-import { join, sep } from "node:path";
+import { dirname, join, sep } from "node:path";
 import type { Clock } from "../../../ops/clock.js";
 import type { Log } from "../../../ops/log.js";
 import { explainUnusable } from "../directory/directory.js";
@@ -69,7 +69,8 @@ export async function backUp(options: BackupOptions): Promise<BackupSummary> {
   const directoryId = await idOf(files, from);
   const destination = await Destination.open(dest, { files, from, directoryId, force, log });
   try {
-    const places = { files, from, to: destination.layout, tally: new Tally(), stop };
+    const { layout: to, doubts } = destination;
+    const places = { files, from, to, doubts, tally: new Tally(), stop };
     for (let pass = 1; ; pass += 1) {
       stop.throwIfAborted();
       const source = await openSource({ files, layout: from, directoryId, force, log, stop });
@@ -145,7 +146,7 @@ class Pass {
     const asOf = new Date(this.#options.clock.nowMs());
     await this.#copyJournal();
     await this.#copyStrays();
-    this.#tell();
+    await this.#tell();
     await copyTree(places, (trouble) => this.#report(trouble), from.damaged, to.damaged);
     for (const shard of shards) await files.syncDirectory(join(to.streams, shard));
     await destination.complete(asOf);
@@ -254,9 +255,12 @@ class Pass {
     }
   }
 
-  #tell(): void {
-    for (const { stream, file, problem, id, end } of this.#streams.found.missing)
-      if (!this.#journal.isGone(id, end)) this.#report({ stream, file, problem });
+  async #tell(): Promise<void> {
+    for (const { stream, file, problem, id, end } of this.#streams.found.missing) {
+      if (this.#journal.isGone(id, end)) continue;
+      await this.#streams.doubt(dirname(file));
+      this.#report({ stream, file, problem });
+    }
     for (const trouble of this.#streams.found.damaged) this.#report(trouble);
   }
 

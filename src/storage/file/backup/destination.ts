@@ -6,6 +6,7 @@ import { readWhole, removeFile, type SystemFiles } from "../disk/files.js";
 import { replaceFile } from "../disk/replacement.js";
 import { claimIdOf, Layout } from "../format/layout.js";
 import { FORMAT } from "../format/sidecar.js";
+import { Doubts, EVERYTHING } from "./doubts.js";
 
 /** Which directory a backup is of, and for how long it may be kept from others. */
 export interface DestinationOptions {
@@ -22,6 +23,8 @@ export interface BackupMark {
   readonly directory: string;
   /** It has all that was acknowledged before; `null` while it is not complete. */
   readonly asOf: string | null;
+  /** What {@link Doubts} names; absent where that is nothing. */
+  readonly doubted?: readonly string[];
 }
 
 /**
@@ -30,6 +33,7 @@ export interface BackupMark {
  */
 export class Destination {
   readonly layout: Layout;
+  readonly doubts: Doubts;
   readonly #options: DestinationOptions;
   readonly #unlock: () => Promise<void>;
 
@@ -42,19 +46,24 @@ export class Destination {
       await files.makeDirectory(layout.root);
       const unlock = await lockDirectory(files, layout.lock, { force, log });
       try {
-        await assertBackup(options, layout);
+        return new Destination(layout, await doubtedIn(options, layout), options, unlock);
       } catch (error) {
         await unlock();
         throw error;
       }
-      return new Destination(layout, options, unlock);
     } catch (error) {
       throw explainUnusable(layout.root, error);
     }
   }
 
-  private constructor(layout: Layout, options: DestinationOptions, unlock: () => Promise<void>) {
+  private constructor(
+    layout: Layout,
+    doubted: readonly string[],
+    options: DestinationOptions,
+    unlock: () => Promise<void>,
+  ) {
     this.layout = layout;
+    this.doubts = new Doubts(doubted, () => this.#mark(null));
     this.#options = options;
     this.#unlock = unlock;
   }
@@ -63,8 +72,8 @@ export class Destination {
   async begin(): Promise<void> {
     const { files } = this.#options;
     const { layout } = this;
+    this.doubts.beginPass();
     await this.#mark(null);
-    await files.syncDirectory(layout.root);
     await removeFile(files, layout.marker);
     for (const directory of [layout.journal, layout.streams, layout.trash]) await files.makeDirectory(directory);
     await makeShards(files, layout);
@@ -74,8 +83,8 @@ export class Destination {
   /** All that it holds is permanent: now it is a data directory like the other. */
   async complete(asOf: Date): Promise<void> {
     const { files, directoryId } = this.#options;
+    this.doubts.endPass();
     await this.#mark(asOf.toISOString());
-    await files.syncDirectory(this.layout.root);
     await writeMarker(files, this.layout, directoryId);
   }
 
@@ -84,10 +93,17 @@ export class Destination {
     await this.#unlock();
   }
 
-  #mark(asOf: string | null): Promise<void> {
+  async #mark(asOf: string | null): Promise<void> {
     const { files, directoryId } = this.#options;
-    const mark: BackupMark = { format: FORMAT, directory: directoryId.toString("hex"), asOf };
-    return replaceFile(files, this.layout.backup, Buffer.from(`${JSON.stringify(mark)}\n`));
+    const doubted = this.doubts.names;
+    const mark: BackupMark = {
+      format: FORMAT,
+      directory: directoryId.toString("hex"),
+      asOf,
+      ...(doubted.length > 0 && { doubted }),
+    };
+    await replaceFile(files, this.layout.backup, Buffer.from(`${JSON.stringify(mark)}\n`));
+    await files.syncDirectory(this.layout.root);
   }
 }
 
@@ -111,20 +127,38 @@ async function liesIn(files: SystemFiles, path: string, root: string): Promise<b
   return false;
 }
 
-/** What is there already must be an earlier backup of the same directory. */
-async function assertBackup({ files, from, directoryId }: DestinationOptions, layout: Layout): Promise<void> {
+/** What an earlier backup of the same directory doubts: that is all that may be there already. */
+async function doubtedIn({ files, from, directoryId }: DestinationOptions, layout: Layout): Promise<readonly string[]> {
   const names = (await files.list(layout.root)).filter((name) => name !== "lock" && claimIdOf(name) === null);
   const bytes = await readWhole(files, layout.backup);
   // Killed before it had changed anything else.
-  if (bytes === null && names.every((name) => join(layout.root, name) === `${layout.backup}.new`)) return;
+  if (bytes === null && names.every((name) => join(layout.root, name) === `${layout.backup}.new`)) return [];
   if (bytes === null) {
     const why = names.includes("streamdir.json") ? "a server has had it open, or it never was one" : "it is not empty";
     throw new DirectoryError(`${layout.root} is no backup: ${why}; name a directory that is new or empty`);
   }
   if (directoryIn(bytes) !== directoryId.toString("hex"))
     throw new DirectoryError(`${layout.root} is a backup of another directory than ${from.root}`);
+  return namesIn(bytes);
 }
 
 function directoryIn(bytes: Buffer): string | null {
   return /^\{"format":1,"directory":"([0-9a-f]{16})",/.exec(bytes.toString("utf8"))?.[1] ?? null;
+}
+
+function namesIn(bytes: Buffer): readonly string[] {
+  const mark: unknown = parsed(bytes);
+  if (typeof mark !== "object" || mark === null) return [EVERYTHING];
+  if (!("doubted" in mark)) return [];
+  const { doubted } = mark;
+  return Array.isArray(doubted) && doubted.every((name) => typeof name === "string") ? doubted : [EVERYTHING];
+}
+
+function parsed(bytes: Buffer): unknown {
+  try {
+    return JSON.parse(bytes.toString("utf8"));
+  } catch {
+    // Its end was changed by hand.
+    return null;
+  }
 }

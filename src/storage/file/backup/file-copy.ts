@@ -24,6 +24,8 @@ export interface GrowingFile {
   readonly wanted: Extent;
   /** What an earlier backup vouches for at `to`; `null` where none does. */
   readonly known: Extent | null;
+  /** Whether that holds only where the bytes say so, too. */
+  readonly isDoubted: boolean;
   /** Whether nobody writes to it any more: a second name of it will have the same bytes for ever. */
   readonly isSealed: boolean;
 }
@@ -36,11 +38,15 @@ export type CopyOutcome = "kept" | "changed" | "missing" | "damaged";
  * where the file can't be read.
  */
 export async function copyGrowing(files: SystemFiles, file: GrowingFile, tally: Tally): Promise<CopyOutcome> {
-  const { from, to, wanted, known, isSealed } = file;
+  const { from, to, wanted, known, isDoubted, isSealed } = file;
   const there = await files.status(to);
   // It was sealed when it got its second name, and is the last one again: what ends a stream early does that.
   if (!isSealed && there !== null && there.links > 1 && (await isSame(files, from, there))) await unshare(files, to);
-  const isKnown = known !== null && there !== null && there.size >= known.length;
+  const isKnown =
+    known !== null &&
+    there !== null &&
+    there.size >= known.length &&
+    !(isDoubted && (await crcAt(files, to, known.length)) !== known.crc);
   if (isKnown && known.length === wanted.length && known.crc === wanted.crc) return kept(wanted, tally);
   const source = await readingFrom(from, () => files.status(from));
   if (source === null) return "missing";

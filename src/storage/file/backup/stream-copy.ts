@@ -12,6 +12,7 @@ import {
   type Layout,
 } from "../format/layout.js";
 import { decodeSidecar, type Sidecar, type StoredSegment } from "../format/sidecar.js";
+import type { Doubts } from "./doubts.js";
 import { copyGrowing, copyWhole, type GrowingFile } from "./file-copy.js";
 import type { Tally, Trouble } from "./tally.js";
 import { isUnreadable, readingFrom } from "./unreadable.js";
@@ -21,6 +22,7 @@ export interface CopyPlaces {
   readonly files: SystemFiles;
   readonly from: Layout;
   readonly to: Layout;
+  readonly doubts: Doubts;
   readonly tally: Tally;
   /** Ends the copying between two files. */
   readonly stop: AbortSignal;
@@ -67,10 +69,16 @@ export class StreamCopy {
     const found: Found = { missing: [], damaged: [] };
     await this.#tolerate(found, () => this.#copyLatest(directory));
     if (found.damaged.length === 0) return;
+    await this.doubt(directory);
     // Without its sidecar, what the backup has of it is worth more than what is left here.
     const known = await readWhole(this.#places.files, sidecarPath(this.targetOf(directory)));
     if (known === null) await this.#copyRest(directory, found);
     this.found.damaged.push(...found.damaged);
+  }
+
+  /** What the backup has of the stream is to be looked at by the next one: it may not be what was written. */
+  doubt(directory: string): Promise<void> {
+    return this.#places.doubts.add(basename(directory));
   }
 
   async #copyLatest(directory: string): Promise<void> {
@@ -88,8 +96,9 @@ export class StreamCopy {
   }
 
   /** Copies a directory file by file, whatever it holds, and notes which of them can't be read. */
-  copyAsItIs(directory: string, found = this.found): Promise<void> {
-    return this.#copyEach(directory, found, () => true);
+  async copyAsItIs(directory: string, found = this.found): Promise<void> {
+    await this.doubt(directory);
+    await this.#copyEach(directory, found, () => true);
   }
 
   /** All but the sidecar, which by now may be another stream's than the files that were copied before. */
@@ -168,6 +177,7 @@ export class StreamCopy {
     if (known?.id !== sidecar.id) await files.makeDirectory(target);
     const hasChanged = await this.#copyFiles(sidecar, known?.id === sidecar.id ? known : null, directory, found);
     if (before?.equals(bytes) === true && !hasChanged) return sidecar.id;
+    if (found.damaged.length > 0) await this.doubt(directory);
     // Only now does it say so: what is killed before goes on from what the old one vouches for.
     await files.syncDirectory(target);
     await replaceFile(files, sidecarPath(target), bytes);
@@ -177,8 +187,9 @@ export class StreamCopy {
   }
 
   async #copyFiles(sidecar: Sidecar, known: Sidecar | null, directory: string, found: Found): Promise<boolean> {
-    const { files, tally, stop } = this.#places;
+    const { files, doubts, tally, stop } = this.#places;
     const target = this.targetOf(directory);
+    const isDoubted = doubts.has(basename(directory));
     const losses = lossesPath(directory);
     const hasLosses = (await this.#tolerate(found, () => copyWhole(files, losses, lossesPath(target)))) ?? true;
     // Before the segments are copied: there need not be room for those that go and those that come.
@@ -189,7 +200,7 @@ export class StreamCopy {
       const isSealed = sidecar.state.closed || segment !== sidecar.segments.at(-1);
       for (const file of filesOf(segment, before, directory, target)) {
         stop.throwIfAborted();
-        const outcome = await this.#tolerate(found, () => copyGrowing(files, { ...file, isSealed }, tally));
+        const outcome = await this.#tolerate(found, () => copyGrowing(files, { ...file, isSealed, isDoubted }, tally));
         hasChanged ||= outcome !== "kept";
         const about = { stream: sidecar.name, file: file.from };
         const end = segment.start + segment.length;
@@ -230,7 +241,7 @@ function filesOf(
   before: StoredSegment | undefined,
   directory: string,
   target: string,
-): Omit<GrowingFile, "isSealed">[] {
+): Omit<GrowingFile, "isSealed" | "isDoubted">[] {
   const bytes = {
     from: segmentPath(directory, start),
     to: segmentPath(target, start),

@@ -30,7 +30,7 @@ describe("the copy of a file that was linked before", () => {
   ] as const)
     test(title, async () => {
       const { from, to } = linked();
-      const outcome = await copyGrowing(systemFiles(false), { from, to, wanted: extent, known, isSealed }, new Tally());
+      const outcome = await copyGrowing(systemFiles(false), { from, to, wanted: extent, known, isSealed, isDoubted: false }, new Tally());
       assert.ok(outcome === "kept" || outcome === "changed", outcome);
       assert.equal(statSync(from).ino === statSync(to).ino, isShared);
       assert.ok(readFileSync(to).equals(BYTES));
@@ -45,13 +45,13 @@ test("a sound beginning of a copy is not replaced by a damaged file, by link or 
   const wanted = { length: BYTES.length, crc: crc32(BYTES) };
   const known = { length: 8, crc: crc32(Buffer.from("what was")) };
   for (const isSealed of [true, false]) {
-    const outcome = await copyGrowing(systemFiles(false), { from, to, wanted, known, isSealed }, new Tally());
+    const outcome = await copyGrowing(systemFiles(false), { from, to, wanted, known, isSealed, isDoubted: false }, new Tally());
     assert.equal(outcome, "damaged");
     assert.equal(statSync(to).nlink, 1);
     assert.equal(readFileSync(to, "latin1").slice(0, 8), "what was");
   }
   writeFileSync(from, "What was written");
-  const outcome = await copyGrowing(systemFiles(false), { from, to, wanted, known, isSealed: true }, new Tally());
+  const outcome = await copyGrowing(systemFiles(false), { from, to, wanted, known, isSealed: true, isDoubted: false }, new Tally());
   assert.deepEqual([outcome, readFileSync(to, "latin1")], ["damaged", "what was written"]);
 });
 
@@ -74,11 +74,14 @@ test("what is new of a sealed file is copied, though what was copied before can'
   };
   const wanted = { length: BYTES.length, crc: crc32(BYTES) };
   const known = { length: 8, crc: crc32(BYTES.subarray(0, 8)) };
-  await assert.rejects(copyGrowing(files, { from, to, wanted, known, isSealed: true }, new Tally()), UnreadableError);
+  await assert.rejects(copyGrowing(files, { from, to, wanted, known, isSealed: true, isDoubted: false }, new Tally()), UnreadableError);
   assert.deepEqual(readFileSync(to), BYTES);
   // A damaged copy does not stay in full length: the next backup would take it for what was copied.
   writeFileSync(to, "What was written");
-  await assert.rejects(copyGrowing(files, { from, to, wanted, known: null, isSealed: true }, new Tally()), UnreadableError);
+  await assert.rejects(
+    copyGrowing(files, { from, to, wanted, known: null, isSealed: true, isDoubted: false }, new Tally()),
+    UnreadableError,
+  );
   assert.ok(statSync(to).size < BYTES.length);
 });
 
@@ -86,3 +89,17 @@ function bound(target: OpenFile, name: string | symbol): unknown {
   const own: unknown = Reflect.get(target, name);
   return typeof own === "function" ? own.bind(target) : own;
 }
+
+test("bytes of a doubted copy are looked at, and sound ones stay where the file is damaged", async () => {
+  const dir = tempDir();
+  const [from, to] = [join(dir, "a.seg"), join(dir, "backup.seg")];
+  const wanted = { length: BYTES.length, crc: crc32(BYTES) };
+  const copy = (isDoubted: boolean): Promise<string> =>
+    copyGrowing(systemFiles(false), { from, to, wanted, known: wanted, isSealed: false, isDoubted }, new Tally());
+  writeFileSync(from, BYTES);
+  writeFileSync(to, "What was written");
+  assert.deepEqual([await copy(false), readFileSync(to, "latin1")], ["kept", "What was written"]);
+  assert.deepEqual([await copy(true), readFileSync(to)], ["changed", BYTES]);
+  writeFileSync(from, "What was written");
+  assert.deepEqual([await copy(true), readFileSync(to)], ["kept", BYTES]);
+});

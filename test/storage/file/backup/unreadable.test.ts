@@ -5,8 +5,8 @@ import { describe, test } from "node:test";
 import { isUnreadable, readingFrom, UnreadableError } from "../../../../src/storage/file/backup/unreadable.js";
 import { DirectoryError } from "../../../../src/storage/file/directory/lock.js";
 import { Layout, lossesPath, segmentPath, sidecarPath } from "../../../../src/storage/file/format/layout.js";
-import { filesWith, makeBackup } from "../../../helpers/backup.js";
-import { append, bytesOf, crash, created, openEngine, openFor } from "../../../helpers/engine.js";
+import { backedUp, filesWith, makeBackup, without } from "../../../helpers/backup.js";
+import { bytesOf, crash, created, openEngine, openFor } from "../../../helpers/engine.js";
 import { repair, textOf } from "../../../helpers/repaired-directory.js";
 import { flipBit } from "../../../helpers/spoilt-files.js";
 import { tempDir } from "../../../helpers/temp-dir.js";
@@ -38,32 +38,6 @@ describe("what can't be read", () => {
       assert.equal(isUnreadable(new UnreadableError(path, diskError("EIO")), LAYOUT), is);
     });
 });
-
-/** Files of which this one can't be opened or looked at, or these. */
-function without(unread: string | RegExp) {
-  return filesWith((call, path) => {
-    if ((typeof unread === "string" ? path === unread : unread.test(path)) && ["open", "status", "list"].includes(call))
-      throw diskError("EIO");
-  });
-}
-
-/** A closed directory with two streams of 3 segments each, a backup of it, and what came since. */
-async function backedUp(): Promise<{ dir: string; dest: string; layout: Layout; copy: Layout }> {
-  const engine = await openEngine();
-  const [s, other] = [await created(engine.storage, "s", bytesOf(5000, 1)), await created(engine.storage, "other", bytesOf(5000, 1))];
-  for (const stream of [s, other]) await append(engine.storage, stream, bytesOf(5000, 2));
-  await engine.storage.close();
-  const dest = join(tempDir(), "backup");
-  await makeBackup(engine.dir, dest);
-  const again = await openEngine({ dir: engine.dir });
-  for (const name of ["s", "other"]) {
-    const stream = await again.storage.load(name);
-    assert.ok(stream !== null);
-    await append(again.storage, stream, bytesOf(5000, 3));
-  }
-  await again.storage.close();
-  return { dir: engine.dir, dest, layout: new Layout(engine.dir), copy: new Layout(dest) };
-}
 
 const BEFORE = [1, 2].map((seed) => bytesOf(5000, seed).toString()).join("");
 const TEXT = `${BEFORE}${bytesOf(5000, 3).toString()}`;

@@ -141,6 +141,7 @@ function copyOf(stream: FileStream): FileStream {
   copy.state.tail = stream.state.tail;
   copy.state.closed = stream.state.closed;
   copy.state.touchedAtMs = stream.state.touchedAtMs;
+  copy.state.producers = stream.state.producers;
   copy.segments = stream.segments;
   copy.earliestPlace = stream.earliestPlace;
   copy.created = true;

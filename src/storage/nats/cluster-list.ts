@@ -44,6 +44,8 @@ export class ClusterList implements StreamList {
   readonly #since: Announcement[] = [];
   /** The newest message of which was told, by the name of its stream; the least recently told first. */
   readonly #told = new Map<string, number>();
+  /** What is being told, by the name of its stream. */
+  readonly #telling = new Map<string, Promise<unknown>>();
 
   /** `look` finds a stream without bringing it into memory. */
   constructor(log: ReplicatedLog, clock: Pick<Clock, "nowMs">, look: (name: string) => Promise<StoredStream | null>) {
@@ -64,7 +66,7 @@ export class ClusterList implements StreamList {
     try {
       const isOld = this.#clock.nowMs() - this.#readAtMs >= MAX_AGE_MS;
       if (!this.#isKnown || isOld) this.#loading ??= this.#load();
-      // Where old ones do meanwhile, the next call tries again.
+      // The old names serve until the new ones are read; if that fails, the next call tries again.
       if (this.#isKnown) this.#loading?.catch(() => undefined);
       else await this.#loading;
       return this.#names;
@@ -112,7 +114,21 @@ export class ClusterList implements StreamList {
     if (this.#isOver(announced)) return;
     if (this.#isKnown) note(this.#names, announced);
     if (this.#loading !== null) this.#since.push(announced);
-    const { kind, name } = announced;
+    await this.#inOrder(announced.name, () => this.#emit(announced));
+  }
+
+  /** Waits for what is still to be told of the name: to look at a stream may take longer than to hear of its deletion. */
+  async #inOrder(name: string, emit: () => Promise<void>): Promise<void> {
+    const before = this.#telling.get(name);
+    const telling = before === undefined ? emit() : before.then(emit);
+    const ended = Promise.allSettled([telling]);
+    this.#telling.set(name, ended);
+    await ended;
+    if (this.#telling.get(name) === ended) this.#telling.delete(name);
+    await telling;
+  }
+
+  async #emit({ kind, name }: Announcement): Promise<void> {
     if (kind === "deleted") this.events.emit("deleted", name);
     else if (this.events.listenerCount(kind) > 0) {
       const stream = await this.#look(name).catch((fault: unknown) => {

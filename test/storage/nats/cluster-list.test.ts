@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { ALL_NAMES } from "../../../src/protocol/names/name-range.js";
 import { LogUnavailableError } from "../../../src/storage/nats/log/replicated-log.js";
-import { created } from "../../helpers/engine.js";
+import { created, remove } from "../../helpers/engine.js";
 import { frontEnds, type FrontEnd } from "../../helpers/front-ends.js";
 import { Random } from "../../helpers/random.js";
 import type { VirtualClock } from "../../helpers/virtual-clock.js";
@@ -35,6 +35,30 @@ describe("whoever goes by what a front end hears of streams", () => {
       assert.deepEqual(told, ["missed", "created s"]);
     });
   });
+
+  test("is told of what becomes of a stream in order, however long it takes to look at it", async () => {
+    await withTwo(async (one, other, clock, told) => {
+      const { last } = other.way;
+      let go: () => void = () => assert.fail("nobody looks");
+      const gate = new Promise<void>((resolve) => (go = resolve));
+      other.way.last = async (...of) => {
+        const message = await last.call(other.way, ...of);
+        await gate;
+        return message;
+      };
+      const stream = await created(one.storage, "s");
+      await clock.pause(100);
+      await remove(one.storage, stream);
+      await clock.pause(100);
+      go();
+      await clock.pause(100);
+      assert.deepEqual(told, ["created s", "deleted s"]);
+      other.way.last = last;
+      await created(one.storage, "s");
+      await clock.pause(100);
+      assert.deepEqual(told, ["created s", "deleted s", "created s"]);
+    });
+  });
 });
 
 type OfTwo = (one: FrontEnd, other: FrontEnd, clock: VirtualClock, told: readonly string[]) => Promise<void>;
@@ -45,6 +69,9 @@ async function withTwo(run: OfTwo): Promise<void> {
   const [one, other] = all;
   assert.ok(one !== undefined && other !== undefined);
   const told: string[] = [];
-  other.storage.streamList.events.on("created", ({ name }) => told.push(`created ${name}`)).on("missed", () => told.push("missed"));
+  other.storage.streamList.events
+    .on("created", ({ name }) => told.push(`created ${name}`))
+    .on("deleted", (name) => told.push(`deleted ${name}`))
+    .on("missed", () => told.push("missed"));
   await clock.through(run(one, other, clock, told)).finally(stop);
 }

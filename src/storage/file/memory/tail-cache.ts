@@ -148,12 +148,15 @@ export class TailCache {
   }
 
   /**
-   * Keeps bytes that were read from a segment and end at the stream's tail: who reads a short stream, or the end of a
-   * long one, is seldom alone. They may go at any time.
+   * Keeps a copy of bytes that were read from a segment and end at the stream's tail: who reads a short stream, or the
+   * end of a long one, is seldom alone. They may go at any time.
    */
-  keep(stream: CachedStream, segmentStart: Position, position: Position, bytes: Buffer): void {
-    stream.cached.add({ start: position, segmentStart, bytes, length: bytes.length, writtenCrc: null, isShared: true });
-    this.#bytes += bytes.length;
+  keep(stream: CachedStream, segmentStart: Position, position: Position, read: Buffer): void {
+    const { length } = read;
+    const bytes = this.#blockOf(length);
+    bytes.set(read);
+    stream.cached.add({ start: position, segmentStart, bytes, length, writtenCrc: null, isShared: false });
+    this.#bytes += length;
     this.#evictable.add(stream);
     this.#keepBound();
   }

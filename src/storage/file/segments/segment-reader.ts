@@ -28,7 +28,7 @@ export async function readThrough(
   const isTail =
     from >= stream.earliest && end === stream.state.tail && stream.written === end && stream.cached.blocks.length === 0;
   if (isTail && bytes.length <= MAX_KEPT_BYTES && segment !== undefined && !stream.deleted)
-    cache.keep(stream, segment.start, from, allocate === undefined ? bytes : Buffer.from(bytes));
+    cache.keep(stream, segment.start, from, bytes);
   return bytes;
 }
 

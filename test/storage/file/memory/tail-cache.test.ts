@@ -258,3 +258,18 @@ describe("the cache's bound", () => {
     assert.ok(cache.bytes < 2.1 * stream.end, "blocks have little spare room");
   });
 });
+
+test("what a read brought is kept in memory of the cache's own, and grows with what is appended", () => {
+  const cache = new TailCache(1e6);
+  const stream = new Cached(cache);
+  const read = Buffer.from("what was read");
+  stream.end = stream.written = read.length;
+  cache.keep(stream, 0, 0, read);
+  read.fill("x");
+  // Node's pool is a buffer of 8 KiB, which a few bytes of would keep whole.
+  assert.equal(stream.cached.last?.bytes.buffer.byteLength, 16 * KIB);
+  stream.append(Buffer.from(", and more"));
+  stream.write();
+  assert.equal(stream.cached.read(0, 100).toString(), "what was read, and more");
+  assert.deepEqual([cache.unwrittenBytes, cache.bytes], [0, stream.cached.last.bytes.length]);
+});

@@ -244,7 +244,7 @@ export interface StreamEvents {
 export interface MatchingNames {
   /**
    * The first names of `source` in a range, at most `count`, as of {@link StreamList.names}; `null` once they are no
-   * longer kept. The pattern of `source` is one of those asked for, and its range where that has its names.
+   * longer kept. `source.pattern` is one of those asked for, and `source.range` is where its names lie.
    */
   slice(source: NameSource, range: NameRange, count: number): readonly string[] | null;
 }
@@ -352,11 +352,17 @@ export interface Storage {
   ): Promise<FoundPlace | null>;
   /** Where the first append begins that was made at `atMs` or later; the tail where none was. Throws the same. */
   placeSince(stream: StoredStream, atMs: number): Promise<Position>;
-  /** Lists every stream that was not deleted, in no particular order, slowly enough not to disturb requests. */
+  /**
+   * Lists every stream that was not deleted, in no particular order, slowly enough not to disturb requests; in a
+   * cluster none where another server does that.
+   */
   list(): AsyncIterable<ListedStream>;
   /** Writes everything durable of the stream to its own files, so that it can be released. */
   persist(stream: StoredStream): Promise<void>;
-  /** Removes a stream from memory; false when it holds something that `persist` has not written. */
+  /**
+   * Removes a stream from memory; false when it holds something that `persist` has not written, or something on its
+   * way, a fork in memory or an observer needs it.
+   */
   release(stream: StoredStream): boolean;
   health(): StorageHealth;
   /** Figures for whoever watches the engine; costs next to nothing. */

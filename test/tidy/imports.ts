@@ -104,7 +104,7 @@ export const IMPORT_CHECKS: readonly Check[] = [
     fine: { "src/a.ts": 'import "node:fs";\nimport "./b.js";\n', "test/a.test.ts": 'import ts from "typescript";\n' },
   },
   {
-    title: "only storage/file/disk/files.ts, ops/watched-file.ts and ops/packaged-files.ts touch node:fs",
+    title: "only storage/file/disk/files.ts, ops/watched-file.ts, ops/packaged-files.ts and http/listen/socket-file.ts touch node:fs",
     find: doorsToFiles,
     planted: {
       "src/cli/config.ts": '// files\nimport { readFileSync } from "node:fs";\n',

@@ -50,7 +50,7 @@ const LONG_MESSAGE_BYTES = 48 * 1024 * 1024;
 export interface ChunkBounds {
   /** An append that is longer is cut. */
   readonly longestBytes: number;
-  /** An append is cut rather than that a chunk which is not the last is shorter. */
+  /** What a chunk before the last has at least: an append is cut where whole ones would give less. */
   readonly leastBytes: number;
 }
 

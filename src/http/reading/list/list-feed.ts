@@ -141,7 +141,7 @@ export class ListFeed implements SilentReaders {
     this.#tellSome();
   }
 
-  /** Nothing that some have yet to be told, as that would tell them how much there was. */
+  /** Forgets the oldest events, but none that a reader has yet to be told: a gap would show how many it may not see. */
   #forgetSome(): void {
     const kept = this.#telling === null && this.#behind === 0 ? MAX_REMEMBERED : MAX_UNTOLD;
     const excess = this.end - this.#first - kept;

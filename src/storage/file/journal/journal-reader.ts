@@ -24,7 +24,7 @@ export interface JournalContent {
 export interface JournalDamage {
   /**
    * `foreign`: the file has only another's frames. `gap`: there is none where one was. `lost`: the file has none,
-   * though it, or another before the next one that has, had some. `cut`: it was cut off, perhaps behind its last frame.
+   * but it, or one between it and the next file with frames, must have had some. `cut`: it was cut off, perhaps behind its last frame.
    */
   readonly kind: "foreign" | "gap" | "lost" | "cut";
   readonly offset: number;

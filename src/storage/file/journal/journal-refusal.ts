@@ -50,7 +50,7 @@ export class JournalRefusal {
     if (!this.#patience.isPending) this.#patience.after(FILE_WAIT_MS, isOver);
   }
 
-  /** There is what was lacked. Changes are taken again, unless something else is lacked than `found`. */
+  /** What was lacked is there again. Changes are taken, unless something else is lacked than `found`. */
   end(found: Lacked): void {
     if (found === this.#lacked) this.endAll();
   }

@@ -17,8 +17,8 @@ export interface SentFrame {
 }
 
 /**
- * A frame may be there all the same, where only its sync found no room: before anybody is told that it is not, it
- * isn't. Rejects with the disk's error.
+ * A frame whose sync found no room may be in the file. It is overwritten before anybody is told that it is not there.
+ * Rejects with the disk's error.
  */
 export async function takeBack(sent: SentFrame): Promise<void> {
   const { file, offset, frame } = sent;

@@ -47,7 +47,7 @@ export interface Recovered {
   /** The oldest batch that the journal still has; it has all from there on. */
   readonly firstBatch: number;
   readonly lastBatch: number;
-  /** The journal goes on with it: it is the last one where that holds nothing. */
+  /** The batch of the next frame; the last one again where the newest file has only its empty first frame. */
   readonly nextBatch: number;
   readonly records: number;
   readonly bytes: number;

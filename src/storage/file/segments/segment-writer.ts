@@ -322,7 +322,7 @@ function ownTrouble(stream: FileStream, error: unknown): unknown {
   );
 }
 
-/** Who was told of the damage has done what there is to do. */
+/** Damage is no failure here: whoever was told of it has acted. */
 async function unlessDamaged(work: Promise<void>): Promise<void> {
   await work.catch((error: unknown) => {
     if (!(error instanceof DamagedStreamError)) throw error;

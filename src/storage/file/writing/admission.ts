@@ -94,7 +94,7 @@ export class Admission {
     companion: JournalEntry | null = null,
   ): void {
     if (change.payload.length >= this.#options.bypassBytes) this.#bypass(stream, kind, change, settle, companion);
-    else this.#handIn(this.#entry(stream, kind, change, settle, companion));
+    else this.#submit(this.#entry(stream, kind, change, settle, companion));
   }
 
   /** Takes a trim: the stream begins at `place` once that is durable. */
@@ -103,7 +103,7 @@ export class Admission {
     const { position, segmentStart } = place;
     const kind = RecordKind.trim;
     const change = emptyChange(atMs);
-    this.#handIn({ kind, stream, change, position, segmentStart, bypassed: null, generation, settle, companion });
+    this.#submit({ kind, stream, change, position, segmentStart, bypassed: null, generation, settle, companion });
   }
 
   /** Submits a barrier. It fails where the stream does not end at `expectedTail`: what that rested on has failed. */
@@ -112,7 +112,7 @@ export class Admission {
     if (stream.pending === 0 && stream.held === null) return settle("durable");
     const isVoid = expectedTail !== undefined && expectedTail !== stream.reservedTail;
     const entry = this.#entry(stream, null, emptyChange(0), settle);
-    this.#handIn(isVoid ? { ...entry, generation: VOID_GENERATION } : entry);
+    this.#submit(isVoid ? { ...entry, generation: VOID_GENERATION } : entry);
   }
 
   #entry(
@@ -127,7 +127,7 @@ export class Admission {
     return { kind, stream, change, position, segmentStart, bypassed: null, generation, settle, companion };
   }
 
-  #handIn(entry: JournalEntry): void {
+  #submit(entry: JournalEntry): void {
     const journal = this.#options.journal;
     const { held } = entry.stream;
     if (held === null) return journal.enqueue(entry);

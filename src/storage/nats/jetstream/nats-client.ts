@@ -55,8 +55,6 @@ export interface NatsConnection {
   close(): Promise<void>;
   /** Not of the public part: its socket, which can be destroyed. */
   readonly protocol?: { readonly transport?: { discard(): void } };
-  /** When it is closed, and the reason where that is a fault. */
-  closed(): Promise<Error | void>;
 }
 
 /** What is asked of a connection. */

@@ -38,7 +38,7 @@ export interface Change {
   readonly to: Position;
   readonly records: readonly RecordHead[];
   readonly config: StreamConfig;
-  /** Where the stream begins, and until when its first message that is kept was appended to. */
+  /** Where the stream begins, and when the newest append in the first message that is kept was made. */
   readonly earliest: Position;
   readonly earliestAtMs: number;
   /** The state after the message. */

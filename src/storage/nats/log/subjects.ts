@@ -63,11 +63,6 @@ export class Subjects {
     return `sda.${this.#bucket}`;
   }
 
-  /** A subject that never has a message. */
-  get nowhere(): string {
-    return `sd.${this.#bucket}.0.n`;
-  }
-
   /** The shard of a stream. */
   shardOf(name: string): number {
     return crc32(Buffer.from(name)) % this.shards;

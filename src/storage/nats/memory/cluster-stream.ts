@@ -55,7 +55,7 @@ export class ClusterStream extends EventEmitter<ClusterStreamEvents> implements 
   readonly parent: ClusterStream | null;
   readonly state: MutableState;
   earliest: Position;
-  /** Until when the first message that is kept was appended to. */
+  /** When the newest append in the first message that is kept was made. */
   earliestAtMs: number;
   newestAtMs: number | null = null;
   /** The messages of all records, also of those that are no longer kept. */

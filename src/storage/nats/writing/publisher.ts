@@ -25,7 +25,7 @@ type Entry =
   | { readonly kind: "trim"; readonly find: () => Promise<Beginning | null>; readonly settle: Settle }
   | { readonly kind: "delete"; readonly settle: Settle };
 
-/** Where a stream is to begin, and until when its first message was appended to then. */
+/** Where a stream is to begin, and when the newest append in its first message was made then. */
 export interface Beginning {
   readonly position: Position;
   readonly atMs: number;
@@ -243,7 +243,7 @@ export class Publisher {
     return draftOf(stream, records, { publication, maxBodyBytes, deletedAtMs, earliest });
   }
 
-  /** What `makesRoom` is stored where there is none, too. */
+  /** What `makesRoom` is stored in a full shard, too: from its reserve. */
   async #outcomeOf(stream: ClusterStream, draft: Draft, makesRoom: boolean): Promise<Outcome> {
     const { parts, states, observer, stopwatchMs } = this.#options;
     const subject = (stream.subject ??= parts.subjects.ofStream(stream.name));
@@ -333,7 +333,7 @@ export class Publisher {
     stream.sequence = queue.basis = tombstone;
   }
 
-  /** Settles what was taken, and all that waits behind it, in order; what that hands in anew goes on from the state. */
+  /** Settles what was taken, and all that waits behind it, in order; what that submits anew goes on from the state. */
   #failAll(stream: ClusterStream, queue: Queue, taken: readonly Entry[], how: Settlement): void {
     const all = [...taken, ...queue.entries];
     beginAnew(stream, queue);
@@ -355,7 +355,7 @@ function queueOf(stream: ClusterStream): Queue {
   return { entries: [], sent: [], reservedTail: state.tail, basis: sequence, isRunning: false, lostRounds: 0 };
 }
 
-/** Whether an entry rests on the state for which it was handed in. */
+/** Whether an entry rests on the state for which it was submitted. */
 function isDecided({ kind }: Entry): boolean {
   return kind === "append" || kind === "delete";
 }

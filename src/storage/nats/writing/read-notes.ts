@@ -12,7 +12,7 @@ type Settle = (how: Settlement) => void;
 interface Note {
   /** The newest read that it stands for. */
   atMs: number;
-  /** When the oldest of them was handed in, by the stopwatch. */
+  /** When the oldest of them was submitted, by the stopwatch. */
   readonly sinceMs: number;
   readonly asked: Settle[];
 }
@@ -27,7 +27,7 @@ export class ReadNotes {
   readonly #onFault: (fault: unknown) => void;
   /** What waits in streams that have a note on its way; `null` for nothing. */
   readonly #waiting = new Map<ClusterStream, Note | null>();
-  /** The last that was handed in, while nobody has asked what becomes of it and it is not over. */
+  /** The last that was submitted, while nobody has asked what becomes of it and it is not over. */
   #unasked: { readonly stream: ClusterStream; readonly note: Note } | null = null;
 
   /** `onFault` is told what must not happen. */
@@ -52,7 +52,7 @@ export class ReadNotes {
     else if (waiting === undefined) void this.#run(stream, note);
   }
 
-  /** Has `settle` told what becomes of the note that was handed in last; `false` unless it is of this stream. */
+  /** Has `settle` told what becomes of the note that was submitted last; `false` unless it is of this stream. */
   ask(stream: ClusterStream, settle: Settle): boolean {
     const unasked = this.#unasked;
     if (unasked?.stream !== stream) return false;

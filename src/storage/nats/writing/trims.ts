@@ -107,12 +107,13 @@ export class Trims {
     this.#trims += 1;
     this.#trimmedBytes += stream.earliest - before;
     const { log, subjects } = this.#parts;
-    // What a fork keeps that is made after the count begins there or later.
+    // A fork that is made after this count begins at `earliest` or later, and needs nothing that is dropped.
     const { earliest, ownStart } = stream;
     const hasForks = (await log.count(subjects.ofEdges(stream.name, stream.id))) > 0;
     if (!hasForks) await this.#drop(stream, earliest);
     await this.#reserve.refillFor(stream.name);
-    // Forks of it may need what it shares. At the very point the source still tells who wrote the byte before.
+    // Forks of it may need what it shares. One that begins at the very point needs its source, which tells who wrote the
+    // byte before.
     if (!hasForks && earliest > ownStart && before <= ownStart) await this.#edges.untie(stream);
   }
 

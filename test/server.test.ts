@@ -67,6 +67,7 @@ describe("a server that can't start says why in one line", () => {
     ["a number that is none", { port: Number.NaN }, /port must be from 0 to 65535, current value is NaN$/],
     ["a number that is too big for JSON", { port: 1n }, /port must be from 0 to 65535, current value is 1$/],
     ["a value that has no end", { chunkBytes: Infinity }, /chunkBytes must be from 1B to 64MiB, current value is Infinity$/],
+    ["off for a bound", { maxConnections: "off" }, /maxConnections must be from 1 to 100000000, or Infinity, current value is "off"$/],
     ["a list", { corsOrigin: ["https://a.test"] }, /corsOrigin must be .*, current value is an array$/],
   ];
   for (const [title, options, message] of invalid) {

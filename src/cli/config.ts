@@ -71,9 +71,9 @@ export function parseCommand<V extends Pick<Verb, "name" | "second" | "switches"
   const named = verbs.find(({ name }) => name === args[0]);
   const verb = named ?? verbs[0];
   const known = new Map(verb.switches?.map(({ flag, value }) => [`--${flag}`, value ?? null]));
-  const line = readArguments(named === undefined ? args : args.slice(1), known);
-  if (line.kind === "usage-error") return line;
   const names = [...verbs, ...tools].map(({ name }) => name);
+  const line = named === undefined ? readArguments(args, known, names) : readArguments(args.slice(1), known);
+  if (line.kind === "usage-error") return line;
   const isPair = named?.second !== undefined;
   const refusal = isPair
     ? refusalOfPair(line.words, `${named.name} needs two directories: DIR ${named.second}`)
@@ -128,7 +128,8 @@ type Arguments =
 /** The switches of a verb, with their dashes, and what stands for the value of each that has one. */
 type KnownSwitches = ReadonlyMap<string, string | null>;
 
-function readArguments(args: readonly string[], known: KnownSwitches): Arguments {
+/** The first word may be meant as one of `commands`. */
+function readArguments(args: readonly string[], known: KnownSwitches, commands: readonly string[] = []): Arguments {
   const values: Values = {};
   const words: string[] = [];
   const switches = new Set<string>();
@@ -139,9 +140,14 @@ function readArguments(args: readonly string[], known: KnownSwitches): Arguments
     else if (!arg.startsWith("-")) words.push(arg);
     else if (known.get(arg) === null) switches.add(arg.slice(2));
     else {
-      const placeholder = known.get(splitAtEquals(arg)[0] ?? "") ?? null;
-      const refusal =
-        placeholder === null ? readFlag(arg, rest, values, known) : readSwitchValue(arg, placeholder, rest, given);
+      const [written = arg] = splitAtEquals(arg);
+      const placeholder = known.get(written);
+      const flag = FLAGS.get(written);
+      let refusal: string | null;
+      if (placeholder === null) refusal = `${written} takes no value`;
+      else if (placeholder !== undefined) refusal = readSwitchValue(arg, placeholder, rest, given);
+      else if (flag !== undefined) refusal = readFlag(arg, flag, rest, values);
+      else refusal = refusalOfUnknown(written, [...FLAGS.keys(), ...known.keys()], nearest(words[0] ?? "", commands));
       if (refusal !== null) return refused(refusal);
     }
   }
@@ -164,13 +170,8 @@ function readSwitchValue(
 }
 
 /** Puts the value of the flag `arg` into `values`, taking it from `rest` if need be; returns the refusal, or `null`. */
-function readFlag(arg: string, rest: string[], values: Values, switches: KnownSwitches): string | null {
+function readFlag(arg: string, { name, spec, negates }: Flag, rest: string[], values: Values): string | null {
   const [written = arg, inline] = splitAtEquals(arg);
-  if (switches.has(written)) return `${written} takes no value`;
-  const flag = FLAGS.get(written);
-  if (flag === undefined)
-    return `unknown flag ${quoted(written)}; ${suggestion(written, [...FLAGS.keys(), ...switches.keys()])}`;
-  const { name, spec, negates } = flag;
   if (negates && inline !== undefined) return `${written} takes no value`;
   const [next = ""] = rest;
   // Else it would be taken for the directory, and made.
@@ -201,10 +202,13 @@ function takeValue(rest: string[]): string | undefined {
   return next !== undefined && /^(?!-)|^-\d/.test(next) ? rest.shift() : undefined;
 }
 
-function suggestion(written: string, known: readonly string[]): string {
+/** `command` is what the word before the flag may be meant as: then that has the flag. */
+function refusalOfUnknown(written: string, known: readonly string[], command: string | null): string {
+  const unknown = `unknown flag ${quoted(written)}`;
   const bare = (flag: string): string => flag.replace(/^-+/, "");
   const meant = nearest(bare(written), known.map(bare));
-  return meant === null ? "streamdir --help lists them" : `did you mean --${meant}?`;
+  if (meant !== null) return `${unknown}; did you mean --${meant}?`;
+  return `${unknown}; ${command === null ? "streamdir --help lists them" : `did you mean the command ${command}?`}`;
 }
 
 /** Why `words` are not one directory or none; `null` when they are. `verbNames` is `null` after a verb. */
@@ -219,7 +223,9 @@ function refusalOfWords(words: readonly string[], verbNames: readonly string[] |
   if (second === undefined) return null;
   const meant = nearest(dir, verbNames ?? []);
   if (meant !== null) return `unknown command ${quoted(dir)}; did you mean streamdir ${meant}?`;
-  return `only one directory can be named, not both ${quoted(dir)} and ${quoted(second)}`;
+  const refusal = `only one directory can be named, not both ${quoted(dir)} and ${quoted(second)}`;
+  const mayBeCommand = verbNames !== null && dir === basename(dir);
+  return mayBeCommand ? `${quoted(dir)} is no command: see streamdir --help; and ${refusal}` : refusal;
 }
 
 /** Why `words` are not two directories; `null` when they are. `needed` says that they have to be. */
@@ -237,11 +243,14 @@ function refusalOfPair(words: readonly string[], needed: string): string | null 
 function lineUnlessThere(dir: string, verbNames: readonly string[]): string | null {
   if (dir !== basename(dir)) return null;
   const meant = nearest(dir, verbNames);
-  const hint = meant === null ? "" : `did you mean streamdir ${meant}? Else `;
   // Words that a shell or the command line would read as something else are not repeated.
   const written = /^[\w.][\w.+,:@%-]*$/.test(dir) ? dir : "DIR";
   const command = `streamdir ${verbNames[0]} ${written}`;
-  return `${quoted(dir)} is neither a command nor a directory: ${hint}write ${command} to make it`;
+  const hint =
+    meant === null
+      ? `streamdir --help lists commands, ${command} makes the directory`
+      : `did you mean streamdir ${meant}? Else write ${command} to make it`;
+  return `${quoted(dir)} is neither a command nor a directory: ${hint}`;
 }
 
 function asDirectory(word: string): string {

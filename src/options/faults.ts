@@ -7,13 +7,16 @@ import { faultOfRate } from "../net/rate.js";
 import { parseStorage } from "../net/storage-address.js";
 import { formatValue, type OptionKind, type OptionSpec } from "./spec.js";
 
-/** What is wrong with `value` for the option `spec`, in words that say what would be right; `null` when it is fine. */
-export function faultOf(spec: OptionSpec, value: unknown): string | null {
-  return FAULTS[spec.kind](value, spec);
+/**
+ * What is wrong with `value` for the option `spec`, in words that say what would be right; `null` when it is fine.
+ * `off` is how a bound that is none is written.
+ */
+export function faultOf(spec: OptionSpec, value: unknown, off = "off"): string | null {
+  return FAULTS[spec.kind](value, spec, off);
 }
 
 /** What is wrong with a value of each kind. */
-const FAULTS: Readonly<Record<OptionKind, (value: unknown, spec: OptionSpec) => string | null>> = {
+const FAULTS: Readonly<Record<OptionKind, (value: unknown, spec: OptionSpec, off: string) => string | null>> = {
   flag: faultOfFlag,
   text: (value: unknown) => (typeof value === "string" && value !== "" ? null : "must be a text that is not empty"),
   file: (value: unknown) => (typeof value === "string" ? null : "must be a path"),
@@ -41,14 +44,14 @@ function faultOfChoice(choices: readonly string[], value: unknown): string | nul
   return `must be ${choices.slice(0, -1).join(", ")} or ${choices.at(-1) ?? ""}`;
 }
 
-function faultOfNumber(value: unknown, spec: OptionSpec): string | null {
+function faultOfNumber(value: unknown, spec: OptionSpec, off: string): string | null {
   const min = spec.min ?? 0;
   const max = spec.max ?? Number.MAX_SAFE_INTEGER;
   if (value === Infinity && spec.canBeOff === true) return null;
   const fits = typeof value === "number" && value >= min && value <= max;
   if (fits && (spec.kind === "duration" || Number.isInteger(value))) return null;
-  const off = spec.canBeOff === true ? ", or off" : "";
-  return `must be from ${formatValue(spec, min)} to ${formatValue(spec, max)}${off}`;
+  const orOff = spec.canBeOff === true ? `, or ${off}` : "";
+  return `must be from ${formatValue(spec, min)} to ${formatValue(spec, max)}${orOff}`;
 }
 
 /** What is wrong with a prefix, or `null`: it begins and ends with `/` and has only characters that a URL path has. */

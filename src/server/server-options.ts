@@ -69,7 +69,7 @@ export function settingsOf(options: ServerOptions): Settings {
   const settings = { ...defaultSettings(), ...Object.fromEntries(set) };
   for (const [name, spec] of Object.entries(OPTIONS)) {
     const value: unknown = settings[name as OptionName]; // the names of OPTIONS are all there are
-    const fault = faultOf(spec, value);
+    const fault = faultOf(spec, value, String(Infinity));
     if (fault !== null) throw invalidOption(name, fault, spec.kind === "storage" ? undefined : value);
   }
   const conflict = conflictWithStorage(settings, options.dir);

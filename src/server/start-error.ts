@@ -24,7 +24,8 @@ const PORT_FAULTS: Readonly<Record<string, string>> = {
 };
 
 const LISTEN_FAULTS: Readonly<Record<string, string>> = {
-  EACCES: "this user may not make a socket there",
+  // Node says the same of a folder that is missing.
+  EACCES: "its folder does not exist, or this user may not make a socket there",
   EADDRINUSE: "a server listens there, or a file that is no socket is in its place",
   EBADF: "it is not open in this process",
   EINVAL: "it is no socket that listens",

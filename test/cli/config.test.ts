@@ -126,11 +126,17 @@ describe("a command line runs", () => {
   });
 
   const lines: readonly [args: readonly string[], line: string][] = [
-    [["tail"], '"tail" is neither a command nor a directory: write streamdir serve tail to make it'],
-    [["--port", "0", "ls"], '"ls" is neither a command nor a directory: write streamdir serve ls to make it'],
+    [["tail"], '"tail" is neither a command nor a directory: streamdir --help lists commands, streamdir serve tail makes the directory'],
+    [
+      ["--port", "0", "ls"],
+      '"ls" is neither a command nor a directory: streamdir --help lists commands, streamdir serve ls makes the directory',
+    ],
     [["salut"], '"salut" is neither a command nor a directory: did you mean streamdir salute? Else write streamdir serve salut to make it'],
-    [["--", "--new"], '"--new" is neither a command nor a directory: write streamdir serve DIR to make it'],
-    [["a b\n"], '"a b\\n" is neither a command nor a directory: write streamdir serve DIR to make it'],
+    [
+      ["--", "--new"],
+      '"--new" is neither a command nor a directory: streamdir --help lists commands, streamdir serve DIR makes the directory',
+    ],
+    [["a b\n"], '"a b\\n" is neither a command nor a directory: streamdir --help lists commands, streamdir serve DIR makes the directory'],
   ];
   for (const [args, line] of lines) {
     test(`and says of a word that is no directory: ${line}`, () => assert.equal(runOf(args).lineUnlessThere, line));
@@ -187,10 +193,13 @@ describe("a command line is refused", () => {
     [["--quux"], 'unknown flag "--quux"; streamdir --help lists them'],
     [["-p", "1"], 'unknown flag "-p"; streamdir --help lists them'],
     [["-"], 'unknown flag "-"; streamdir --help lists them'],
-    [["a", "b"], 'only one directory can be named, not both "a" and "b"'],
+    [["a", "b"], '"a" is no command: see streamdir --help; and only one directory can be named, not both "a" and "b"'],
+    [["./a", "b"], 'only one directory can be named, not both "./a" and "b"'],
     [["serve", "a", "b"], 'only one directory can be named, not both "a" and "b"'],
     [["serve", "a", "--", "b"], 'only one directory can be named, not both "a" and "b"'],
     [["serv", "a"], 'unknown command "serv"; did you mean streamdir serve?'],
+    [["salut", "a", "--loudly"], 'unknown flag "--loudly"; did you mean the command salute?'],
+    [["dir", "--loudly"], 'unknown flag "--loudly"; streamdir --help lists them'],
     [[""], "the directory must not be empty; leave it out for ./data"],
     [["serve", ""], "the directory must not be empty; leave it out for ./data"],
     [["--port", "0", "serve"], "a command stands before all flags: streamdir serve; a directory of that name is ./serve"],

@@ -11,7 +11,7 @@ const faults: readonly [ListenAddress, code: string, message: string][] = [
   [TCP, "EACCES", "Cannot listen on 127.0.0.1 port 80: this user may not use the port"],
   [TCP, "EMFILE", "Cannot listen on 127.0.0.1 port 80: too few"],
   [TCP, "ENEW", "Cannot listen on 127.0.0.1 port 80: as the system says"],
-  [UNIX, "EACCES", "Cannot listen on unix:/run/a.sock: this user may not make a socket there"],
+  [UNIX, "EACCES", "Cannot listen on unix:/run/a.sock: its folder does not exist, or this user may not make a socket there"],
   [UNIX, "ENOENT", "Cannot listen on unix:/run/a.sock: its folder does not exist"],
 ];
 

@@ -38,6 +38,8 @@ export interface Task<Around extends Surroundings = Surroundings> {
   /** In their order; absent where it takes none. */
   readonly words?: readonly TaskWord[];
   readonly flags: readonly TaskFlag[];
+  /** Whether what it works on is standard input. */
+  readonly readsInput?: true;
   /** Resolves to the exit status. Rejects only on a fault of the program. */
   run(given: Given, surroundings: Around): Promise<number>;
 }
@@ -123,7 +125,7 @@ interface UsageError {
 }
 
 type Env = Readonly<Record<string, string | undefined>>;
-type DescribedTask = Pick<Task, "name" | "flags" | "words">;
+type DescribedTask = Pick<Task, "name" | "flags" | "words" | "readsInput">;
 
 /** What `args`, after the tool's name, and `env` ask for. A flag wins over its variable. */
 export function parseTask(tool: Tool, args: readonly string[], env: Env): TaskCommand {
@@ -192,8 +194,10 @@ function readLine(called: string, task: DescribedTask, args: readonly string[]):
   for (const token of tokensOf(task, args)) {
     if (token.kind === "option-terminator") continue;
     if (token.kind === "positional") {
-      if (words.length < known.length && token.value !== "") words.push(token.value);
-      else return wrong(`${called} takes no ${quoted(token.value)}; it has ${expectedOf(known)}`);
+      const word = known[words.length];
+      if (word === undefined) return wrong(`${called} takes no ${quoted(token.value)}; it ${expectedOf(called, task)}`);
+      if (token.value === "") return wrong(`${word.placeholder} must not be empty`);
+      words.push(token.value);
       continue;
     }
     const { rawName } = token;
@@ -221,8 +225,10 @@ function tokensOf({ flags }: DescribedTask, args: readonly string[]) {
   return parsed.tokens;
 }
 
-function expectedOf(words: readonly TaskWord[]): string {
-  return words.length === 0 ? "flags only" : `only ${words.map(({ placeholder }) => placeholder).join(" ")}`;
+function expectedOf(called: string, { words = [], readsInput }: DescribedTask): string {
+  const placeholders = words.map(({ placeholder }) => placeholder);
+  if (readsInput === true) return `reads standard input: ${[called, ...placeholders].join(" ")} < FILE`;
+  return placeholders.length === 0 ? "has flags only" : `has only ${placeholders.join(" ")}`;
 }
 
 function faultOfValue({ kind, placeholder }: TaskFlag, value: string | undefined, isInline: boolean): string | null {

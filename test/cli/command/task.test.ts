@@ -103,6 +103,8 @@ describe("a task without a tool", () => {
   for (const [line, env, words] of [
     ["", {}, "streamdir wave needs WHO"],
     ["a b c", {}, 'streamdir wave takes no "c"; it has only WHO WHERE'],
+    ["a ", {}, "WHERE must not be empty"],
+    ["a b ", {}, 'streamdir wave takes no ""; it has only WHO WHERE'],
     ["a -n -5", {}, "-n needs a value: TIMES"],
     ["a -n 1.5", {}, '-n must be a whole number, not "1.5"'],
     ["a --force much", {}, '--force must be a size like 64KiB, not "much"'],
@@ -110,4 +112,10 @@ describe("a task without a tool", () => {
     ["a -x", {}, 'unknown flag "-x"; streamdir wave --help lists them'],
   ] as const)
     test(`is refused: ${line} ${JSON.stringify(env)}`, () => assert.deepEqual(read(line, env), { kind: "usage-error", line: words }));
+
+  test("that reads standard input says so to who names a file", () => {
+    const line = 'streamdir wave takes no "file"; it reads standard input: streamdir wave WHO < FILE';
+    const reading = { ...TASK, words: TASK.words.slice(0, 1), readsInput: true } as const;
+    assert.deepEqual(parseLoneTask(reading, ["me", "file"], {}), { kind: "usage-error", line });
+  });
 });

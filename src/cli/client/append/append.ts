@@ -33,6 +33,7 @@ const ERRAND: Errand = {
   name: "append",
   summary: "append standard input to a stream, as a producer: nothing is stored twice",
   words: [NAME],
+  readsInput: true,
   flags: [
     flag("lines", "flag", "", "each append ends at the end of a line"),
     flag("create", "flag", "", "make the stream if it is not there"),
@@ -101,7 +102,8 @@ async function contentTypeOf(session: Session, name: string): Promise<string | F
   if (head.kind === "answer") return head.header("content-type") ?? TYPES.bytes;
   // Who may append need not be allowed to read.
   if (head.status === EXIT.noRight && type !== null) return type;
-  return head.status === EXIT.noRight ? { ...head, line: `${head.line}; --type says what only readers learn` } : head;
+  if (head.status !== EXIT.noRight) return head;
+  return { ...head, line: `${head.line}; with one that may append and not read, give --type` };
 }
 
 interface Sending {

@@ -14,6 +14,7 @@ import { StreamImport, type ImportOutcome, type PieceOutcome } from "./stream-im
 export const IMPORT = clientTask({
   name: "import",
   summary: "make the streams of an archive on standard input",
+  readsInput: true,
   flags: [flag("dry-run", "flag", "", "compare all checksums, say what would happen, and change nothing")],
   run: importStreams,
 });

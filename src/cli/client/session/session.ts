@@ -28,6 +28,7 @@ export interface Errand {
   readonly summary: string;
   readonly words?: readonly TaskWord[];
   readonly flags?: readonly TaskFlag[];
+  readonly readsInput?: true;
   /** Connections at a time; 1 when absent. */
   connections?(given: Given): number;
   /** Resolves to {@link DONE}, or why it could not be done. */
@@ -66,12 +67,13 @@ export function flag(
 
 /** Makes a row of the table of verbs. */
 export function clientTask(errand: Errand): ClientTask {
-  const { name, summary, words = [], flags = [] } = errand;
+  const { name, summary, words = [], flags = [], readsInput } = errand;
   return {
     name,
     summary,
     words,
     flags: [...flags, ...CONNECTION_FLAGS],
+    ...(readsInput === undefined ? {} : { readsInput }),
     run: (given, surroundings) => runErrand(errand, given, surroundings),
   };
 }
@@ -217,6 +219,8 @@ export class Session {
   /** The stream's name at a place among the words, or why it is none. */
   name(at: number): string | Failure {
     const word = this.given.word(at);
+    if (/^https?:\/\//.test(word))
+      return failure(EXIT.usage, `${quoted(word)}: this is a URL: write the name alone, and the server with --server`);
     const checked = checkedName(word);
     return "name" in checked ? checked.name : failure(EXIT.usage, `${quoted(word)}: ${checked.fault}`);
   }

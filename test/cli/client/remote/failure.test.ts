@@ -11,7 +11,7 @@ function answered(status: number, document: object | string = ""): Answer {
 
 for (const [status, code, exit] of [
   [400, "invalid-json", 65],
-  [401, "credential-missing", 77],
+  [401, "invalid-token", 77],
   [403, "not-allowed", 77],
   [403, "stale-epoch", 65],
   [404, "stream-not-found", 66],
@@ -31,6 +31,12 @@ for (const [status, code, exit] of [
     const { status: ended, line, code: told } = refusal(answered(status, { code, title: "No", detail: "Why" }), "it");
     assert.deepEqual([ended, line, told], [exit, `it: No: Why (${code})`, code]);
   });
+
+test("a missing credential is told by where the commands take one from", () => {
+  const missing = answered(401, { code: "credential-missing", title: "No", detail: "Send a header." });
+  const { status, line } = refusal(missing, "it");
+  assert.deepEqual([status, line], [77, "it: No: see --token-file, or set STREAMDIR_TOKEN (credential-missing)"]);
+});
 
 test("an answer without a problem document is told by its status", () => {
   for (const [status, words] of [

@@ -76,7 +76,7 @@ describe("a client verb", () => {
     // Who may append need not be allowed to ask for the content type.
     const blind = await runClient(["append", "a/1"], { url, env, stdin: "x" });
     assert.equal(blind.status, 77);
-    assert.match(blind.stderr, /; --type says what only readers learn\n$/);
+    assert.match(blind.stderr, /; with one that may append and not read, give --type\n$/);
     const told = await runClient(["append", "a/1", "--type", "application/octet-stream"], { url, env, stdin: "x" });
     assert.deepEqual([told.status, told.stderr], [0, ""]);
   });
@@ -114,6 +114,12 @@ describe("a client verb", () => {
       assert.match(stderr, line);
       assert.doesNotMatch(stderr, /two words/);
     });
+
+  test("says of a URL where a stream's name belongs how both are written", async () => {
+    const { status, stderr } = await runClient(["cat", "https://streams.example/v1/stream/a"], { url: "http://127.0.0.1:1" });
+    const line = '"https://streams.example/v1/stream/a": this is a URL: write the name alone, and the server with --server';
+    assert.deepEqual([status, stderr], [64, `streamdir: ${line}\n`]);
+  });
 
   test("is a command, with help of its own", async (t) => {
     const help = await startStreamdir(t, ["tail", "--help"]).ended;

@@ -105,6 +105,9 @@ export type Settlement =
 export type Rejection =
   "overloaded" | "storage-full" | "storage-unavailable" | "stream-damaged" | "tail-moved" | "body-too-large";
 
+/** Why a damaged stream is not deleted. `needed`: forks of it may need what is left of it. */
+export type DamagedRejection = Rejection | "needed";
+
 /** Observes every advance of a stream's durable state, in order. */
 export interface StreamObserver {
   /** `from..to` became durable (equal when only the state changed); `closed` is the state after it. */
@@ -321,7 +324,7 @@ export interface Storage {
    */
   delete(stream: StoredStream, settle: (how: Settlement) => void): Rejection | null;
   /** Deletes a stream that can't be loaded because it is damaged; the name is free when this is durable. */
-  deleteDamaged(name: string): Promise<Settlement | Rejection>;
+  deleteDamaged(name: string): Promise<Settlement | DamagedRejection>;
   /**
    * Drops whole parts of a stream, oldest first, as long as `limits` keep no byte of them, now or later. Keeps what a
    * fork needs.

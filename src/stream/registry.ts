@@ -4,6 +4,7 @@ import type { AppendCommand, CreateCommand } from "./rules/command.js";
 import { LoadedStreams, type LoadedStreamsOptions } from "./eviction/loaded-streams.js";
 import { ExpiryQueue, type TtlMode } from "./rules/expiry.js";
 import {
+  DAMAGED_WITH_FORKS,
   GONE,
   MAX_ROUNDS,
   MOVED,
@@ -279,6 +280,7 @@ export class Registry {
       // A damaged stream can't be loaded, but it can be deleted.
       if (!(error instanceof DamagedStreamError)) throw error;
       const how = await this.#context.storage.deleteDamaged(name);
+      if (how === "needed") return DAMAGED_WITH_FORKS;
       return how === "durable" ? { kind: "deleted" } : refuseSettled(how);
     }
     if (!stream.isCurrent) return this.#afterDeletion(stream, (refused) => refused ?? this.#deleteAgain(name, round));

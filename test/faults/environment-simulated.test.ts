@@ -207,7 +207,7 @@ class History {
   }
 
   /** A change on its way is possible, done or not; a crash leaves it so. */
-  async #settle(name: string, outcome: Promise<Outcome>, change: (before: string | null) => string | null): Promise<void> {
+  async #settle(name: string, outcome: Promise<Outcome | "needed">, change: (before: string | null) => string | null): Promise<void> {
     const before = [...this.#possible(name)];
     const after = before.map(change);
     this.#streams.set(name, new Set([...before, ...after]));

@@ -2,10 +2,11 @@ import assert from "node:assert/strict";
 import { describe, test, type TestContext } from "node:test";
 import type { Registry } from "../../src/stream/registry.js";
 import type { CreateCommand } from "../../src/stream/rules/command.js";
+import type { DeleteOutcome } from "../../src/stream/rules/outcome.js";
 import { appendByName } from "../helpers/append.js";
-import { diskError } from "../helpers/watched-files.js";
-import { reopen } from "../helpers/engine.js";
-import { appendOf, createOf, find, gist, registryOf, textOf, type TestRegistry } from "../helpers/registries.js";
+import { diskError, JOURNAL, WatchedFiles, type Gate } from "../helpers/watched-files.js";
+import { crashAndRecover, openEngine, reopen, SMALL } from "../helpers/engine.js";
+import { appendOf, createOf, find, gist, registryOf, registryOn, textOf, type TestRegistry } from "../helpers/registries.js";
 
 function forkOf(source: string, text: string | Buffer = ""): CreateCommand {
   return createOf({ contentType: null, text, fork: { source, offset: null, place: null, subOffset: 0 } });
@@ -62,12 +63,149 @@ describe("the name of a deleted source", () => {
 
   test("stays held where the source can't be removed yet", async (t) => {
     const { engine, registry } = await withFork(t);
-    let frames = 0;
-    engine.files.gate = ({ kind }) => (kind === "writeThen" && (frames += 1) > 1 ? diskError("ENOSPC") : undefined);
-    assert.equal(gist(await registry.delete("fork")), "deleted");
+    engine.files.gate = failingAfter(1);
+    assert.equal(gist(await deleteBehindLarge(registry, "fork")), "deleted");
     assert.equal(await codeOf(registry, "source"), "stream-gone");
     assert.equal(gist(await registry.create("source", createOf())), "name-held-by-forks");
   });
+});
+
+/** The first deleted once the second was forked from it, the second once the third was. */
+const ROW = ["first", "second", "third"] as const;
+
+/** A row of forks, of which all but the last are deleted. */
+async function rowOfForks(t: TestContext): Promise<TestRegistry> {
+  return withRow(await registryOf(t));
+}
+
+/** The same on an engine that the test itself ends. */
+async function rowToEnd(): Promise<TestRegistry> {
+  return withRow(registryOn(await openEngine()));
+}
+
+async function withRow(made: TestRegistry): Promise<TestRegistry> {
+  const { registry } = made;
+  for (const [index, name] of ROW.entries()) {
+    const before = ROW[index - 1];
+    const command = before === undefined ? createOf({ text: name }) : forkOf(before, ` ${name}`);
+    assert.equal(gist(await registry.create(name, command)), "created");
+    if (before !== undefined) assert.equal(gist(await registry.delete(before)), "deleted");
+  }
+  return made;
+}
+
+/** Takes all names of the row at once, the first first: it is the last that is freed. */
+async function taken(registry: Registry): Promise<string[]> {
+  return Promise.all(ROW.map(async (name) => gist(await registry.create(name, createOf({ contentType: "a/b" })))));
+}
+
+/** Deletes a stream while a large append to it is on its way, which the deletion waits for. */
+async function deleteBehindLarge(registry: Registry, name: string): Promise<DeleteOutcome> {
+  const appending = appendByName(registry, name, appendOf("x".repeat(SMALL.journalBypassBytes)));
+  const deleted = await registry.delete(name);
+  assert.equal(gist(await appending), "appended");
+  return deleted;
+}
+
+/** A full disk after so many of the journal's frames. */
+function failingAfter(count: number): Gate {
+  let frames = 0;
+  return ({ kind }) => (kind === "writeThen" && (frames += 1) > count ? diskError("ENOSPC") : undefined);
+}
+
+describe("the names of a row of deleted forks", () => {
+  const FREE = ["created", "created", "created"];
+
+  test("are free once the deletion of the last fork was answered, in one batch", async (t) => {
+    const { registry, engine } = await rowOfForks(t);
+    assert.equal(await textOf(registry, "third"), "first second third");
+    const before = engine.files.count("writeThen", JOURNAL);
+    assert.equal(gist(await registry.delete("third")), "deleted");
+    assert.equal(engine.files.count("writeThen", JOURNAL) - before, 1);
+    assert.deepEqual(await taken(registry), FREE);
+  });
+
+  test("are free once its time was over", async (t) => {
+    const { registry, engine } = await rowOfForks(t);
+    const fork = { source: "third", offset: null, place: null, subOffset: 0 };
+    await registry.create("fourth", createOf({ contentType: null, fork, ttlSeconds: 1 }));
+    assert.equal(gist(await registry.delete("third")), "deleted");
+    engine.clock.advance(1001);
+    assert.equal(await codeOf(registry, "fourth"), "stream-not-found");
+    assert.deepEqual(await taken(registry), FREE);
+  });
+
+  for (const [end, again] of [
+    ["a clean end", reopen],
+    ["a crash", crashAndRecover],
+  ] as const) {
+    test(`are free after the deletion also where ${end} was before it`, async (t) => {
+      const { registry } = await registryOf(t, {}, await again((await rowToEnd()).engine));
+      assert.equal(gist(await registry.delete("third")), "deleted");
+      assert.deepEqual(await taken(registry), FREE);
+    });
+
+    test(`are free after the deletion also where ${end} is after it`, async (t) => {
+      const made = await rowToEnd();
+      assert.equal(gist(await made.registry.delete("third")), "deleted");
+      const { registry } = await registryOf(t, {}, await again(made.engine));
+      assert.deepEqual(await taken(registry), FREE);
+    });
+  }
+
+  test("are free also where the last fork's deletion had to wait for a large append", async (t) => {
+    const { registry } = await rowOfForks(t);
+    assert.equal(gist(await deleteBehindLarge(registry, "third")), "deleted");
+    assert.deepEqual(await taken(registry), FREE);
+  });
+
+  test("are free soon after a kill between the batches of such a deletion", async (t) => {
+    const first = await rowToEnd();
+    first.engine.files.gate = failingAfter(1);
+    assert.equal(gist(await deleteBehindLarge(first.registry, "third")), "deleted");
+    const engine = await crashAndRecover(first.engine);
+    await engine.files.idle();
+    const { registry } = await registryOf(t, {}, engine);
+    assert.deepEqual(await taken(registry), FREE);
+  });
+
+  test("are free where the last two forks of one of them are deleted at the same time", async (t) => {
+    const { registry } = await rowOfForks(t);
+    assert.equal(gist(await registry.create("left", forkOf("third"))), "created");
+    assert.equal(gist(await registry.create("right", forkOf("third"))), "created");
+    const outcomes = await Promise.all(["third", "left", "right"].map((name) => registry.delete(name)));
+    assert.deepEqual(outcomes.map(gist), ["deleted", "deleted", "deleted"]);
+    assert.deepEqual(await taken(registry), FREE);
+  });
+
+  test("stay held, and what they share is there, where the deletion finds no room", async (t) => {
+    const { registry, engine } = await rowToEnd();
+    engine.files.gate = failingAfter(0);
+    assert.equal(gist(await registry.delete("third")), "storage-full");
+    engine.files.gate = null;
+    engine.clock.advance(1000);
+    await engine.files.idle();
+    assert.deepEqual(await taken(registry), ["name-held-by-forks", "name-held-by-forks", "config-mismatch"]);
+    const { registry: after } = await registryOf(t, {}, await crashAndRecover(engine));
+    assert.equal(await textOf(after, "third"), "first second third");
+    assert.equal(gist(await after.delete("third")), "deleted");
+    assert.deepEqual(await taken(after), FREE);
+  });
+});
+
+test("a damaged source is deleted when its forks are, and says so", async (t) => {
+  const { engine } = await registryOf(t);
+  const sound = registryOn(engine).registry;
+  await sound.create("source", createOf({ text: "old" }));
+  await sound.create("fork", forkOf("source"));
+  const files = new WatchedFiles();
+  files.gate = ({ kind, path }) => (kind === "read" && path.endsWith("/source/meta.json") ? diskError("EIO") : undefined);
+  const { registry } = await registryOf(t, {}, await reopen(engine, { files }));
+  const refused = await registry.delete("source");
+  assert.equal(gist(refused), "stream-damaged");
+  assert.match(refused.kind === "refused" ? (refused.detail ?? "") : "", /Delete them first/);
+  for (const name of ["fork", "source"]) assert.equal(gist(await registry.delete(name)), "deleted");
+  assert.equal(gist(await registry.create("source", createOf())), "created");
 });
 
 describe("a fork", () => {

@@ -3,6 +3,7 @@
 import type { ServerHttp2Session } from "node:http2";
 import type { TLSSocket } from "node:tls";
 import { plainSocketOf } from "../node/plain-socket-of.js";
+import { unsentBytesOf } from "../node/write-queue.js";
 import { ENHANCE_YOUR_CALM } from "./codes.js";
 import { ResetBudget } from "./reset-budget.js";
 import type { StreamAnswer } from "./stream-answer.js";
@@ -54,6 +55,8 @@ export class Session {
   #idleSinceMs: number;
   /** Whether the client has ended its side. */
   #isLeft = false;
+  /** Whether it had, and the system had all bytes of the connection, when that was last looked at. */
+  #wasSent = false;
 
   constructor(session: ServerHttp2Session, socket: TLSSocket, limits: SessionLimits, nowMs: number) {
     this.#session = session;
@@ -104,16 +107,22 @@ export class Session {
     if (idleMs >= 2 * keepAliveTimeout) return this.destroy();
     // Says goodbye first; a client that does not go by itself is cut as above.
     if (idleMs >= keepAliveTimeout) return this.close();
-    for (const stream of [...this.#open]) this.#lookAt(stream, nowMs);
+    // The client may have gone since it was told to.
+    if (this.#session.closed) this.#probe();
+    // Its windows open no more: where nothing else holds the rest back, it is never sent.
+    const isSent = this.#isLeft && unsentBytesOf(this.socket) === 0;
+    const stallMs = isSent && this.#wasSent ? 0 : MAX_STALL_MS;
+    this.#wasSent = isSent;
+    for (const stream of [...this.#open]) this.#lookAt(stream, nowMs, stallMs);
   }
 
-  #lookAt(stream: OpenStream, nowMs: number): void {
+  #lookAt(stream: OpenStream, nowMs: number, stallMs: number): void {
     if (stream.answer.writableEnded) {
       const { unsentBytes } = stream.req.socket;
       if (stream.takenAtMs === null || unsentBytes < stream.leftBytes) {
         stream.takenAtMs = nowMs;
         stream.leftBytes = unsentBytes;
-      } else if (nowMs - stream.takenAtMs >= MAX_STALL_MS) stream.req.destroy();
+      } else if (nowMs - stream.takenAtMs >= stallMs) stream.req.destroy();
     } else if (!stream.req.isReceived && nowMs - stream.beganAtMs >= this.#limits.requestTimeout) stream.req.destroy();
   }
 
@@ -140,8 +149,10 @@ export class Session {
    * Once Node has ended its side such a write always fails, and Node reads until the client has ended its own.
    */
   #probe(turns = PROBE_TURNS): void {
-    if (turns > 0) setImmediate(() => this.#probe(turns - 1));
-    else if (!this.socket.writableEnded) plainSocketOf(this.socket)?.write("");
+    if (turns > 0) return void setImmediate(() => this.#probe(turns - 1));
+    const plain = this.socket.writableEnded ? null : plainSocketOf(this.socket);
+    // Behind a write that waits and then fails, it would never be over.
+    if (plain !== null && unsentBytesOf(plain) === 0) plain.write("");
   }
 
   /** Cuts the connection. */

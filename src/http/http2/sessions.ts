@@ -25,6 +25,8 @@ const MAX_SETTINGS = 32;
 const MAX_INVALID_FRAMES = 100;
 /** Streams that are refused as too many before the connection is ended. */
 const MAX_REJECTED_STREAMS = 100;
+/** How often a stop looks for clients that have gone. */
+const STOP_LOOK_MS = 1_000;
 /** How much of a body may be on its way before the server has taken it. */
 const WINDOW_BYTES = 256 * 1024;
 
@@ -79,7 +81,7 @@ export class Sessions {
     });
     this.#server.emit("connection", socket);
     if (this.#isStopping) this.close();
-    this.#timer ??= clock.after(limits.connectionsCheckingInterval, () => this.#look());
+    if (this.#timer === null) this.#lookLater();
   }
 
   #forget(session: ServerHttp2Session): void {
@@ -116,11 +118,16 @@ export class Sessions {
     serve(req, res);
   }
 
-  #look(): void {
+  #lookLater(): void {
     const { clock, limits } = this.#options;
-    this.#timer =
-      this.#sessions.size === 0 ? null : clock.after(limits.connectionsCheckingInterval, () => this.#look());
-    const nowMs = clock.nowMs();
+    this.#timer?.cancel();
+    const delayMs = this.#isStopping ? STOP_LOOK_MS : limits.connectionsCheckingInterval;
+    this.#timer = this.#sessions.size === 0 ? null : clock.after(delayMs, () => this.#look());
+  }
+
+  #look(): void {
+    this.#lookLater();
+    const nowMs = this.#options.clock.nowMs();
     for (const session of this.#sessions.values()) session.look(nowMs);
   }
 
@@ -128,6 +135,7 @@ export class Sessions {
   close(): void {
     this.#isStopping = true;
     for (const session of this.#sessions.values()) session.close();
+    this.#lookLater();
   }
 
   /** Cuts all connections. */

@@ -23,6 +23,7 @@ import { Checkpointer, type SealedFile } from "./writing/checkpointer.js";
 import { DamageLog } from "./segments/damage-log.js";
 import { explainUnusable, prepareDirectory, writeMarker } from "./directory/directory.js";
 import { DurableChanges } from "./writing/durable-changes.js";
+import { allEnded } from "./disk/all-ended.js";
 import { EngineState } from "./disk/engine-state.js";
 import { FileStream, ownStream } from "./memory/file-stream.js";
 import { isPassing, systemFiles } from "./disk/files.js";
@@ -89,6 +90,7 @@ export class FileStorage implements Storage {
     const parts = streamFiles({ files, layout, clock, log, state }, options);
     const backupDesk = new BackupDesk(parts);
     let unlock = (): Promise<void> => Promise.resolve();
+    let journal: Journal | null = null;
     try {
       await files.makeDirectory(layout.root);
       unlock = await lockDirectory(files, layout.lock, { force, log, conversations: backupDesk.conversations });
@@ -99,15 +101,15 @@ export class FileStorage implements Storage {
       const recovered = await recover({ ...parts, directoryId, maxUnwrittenBytes });
       if (!isNew && recovered.nextBatch === 1) throw new DirectoryError(`the journal in ${layout.journal} is missing`);
       const storage = new FileStorage(options, { parts, recovered, directoryId, backupDesk, unlock });
-      await storage.#journal.open(storage.#listener);
+      journal = storage.#journal;
+      await journal.open(storage.#listener);
       if (isNew) await writeMarker(files, layout, directoryId);
       await parts.trash.emptyAll();
       storage.#goOn(recovered, startedMs);
       backupDesk.open({ directoryId, lastBatch: () => storage.#changes.lastBatch });
       return storage;
     } catch (error) {
-      await parts.pool.closeAll();
-      await unlock();
+      await allEnded([parts.pool.closeAll(), journal?.close()]).finally(unlock);
       throw explainUnusable(layout.root, error);
     }
   }
@@ -144,7 +146,7 @@ export class FileStorage implements Storage {
       bypassBytes: Math.min(options.journalBypassBytes, Math.floor(journalBytes / 4)),
       tailCacheBytes,
     }));
-    const forkTies = (this.#forkTies = new ForkTies({ streams, loader, admission, clock: parts.clock }));
+    const forkTies = (this.#forkTies = new ForkTies({ ...parts, streams, unopened, loader, admission }));
     const changes = (this.#changes = new DurableChanges({ ...parts, loader, flusher, forkTies }, recovered.nextBatch));
     const { events } = changes;
     const maxBytes = options.maxNamesBytes ?? MAX_NAMES_BYTES;
@@ -292,11 +294,11 @@ export class FileStorage implements Storage {
     this.#admission.barrier(ownStream(stored), settle, expectedTail);
   }
 
-  async deleteDamaged(name: string): Promise<Settlement | Rejection> {
+  async deleteDamaged(name: string): ReturnType<Storage["deleteDamaged"]> {
     const known = this.#streams.get(name) ?? null;
     // It is sound again, and can be loaded in a moment. A fork whose source is lost never can.
     if (known !== null && known.damage === null && !isUntied(known)) return "overloaded";
-    return this.#damageLog.delete(name, known, (stream, settle) => this.delete(stream, settle));
+    return this.#damageLog.delete(name, known, (stream, settle) => this.#forkTies.deleteDamaged(stream, settle));
   }
 
   /** The stream takes nothing more; what the journal has of it is kept, and memory need not be. */
@@ -381,10 +383,8 @@ export class FileStorage implements Storage {
     deadline.cancel();
     state.stop();
     await Promise.all([trash.idle(), writer.idle()]);
-    await pool.closeAll();
-    await this.#journal.close();
-    await this.#nameLog.end();
-    await this.#unlock();
+    // Nothing writes any more, whatever can't be closed or removed: others may have the directory.
+    await allEnded([pool.closeAll(), this.#journal.close(), this.#nameLog.end()]).finally(this.#unlock);
   }
 
   /** Hands the last journal file to its checkpoint, if there is room. What comes too late fails, so nobody waits. */

@@ -117,7 +117,7 @@ export class ClusterList implements StreamList {
     await this.#inOrder(announced.name, () => this.#emit(announced));
   }
 
-  /** Waits for what is still to be told of the name: to look at a stream may take longer than to hear of its deletion. */
+  /** Waits for what is still to be told of the name: to look at a stream may take longer than to hear of its end. */
   async #inOrder(name: string, emit: () => Promise<void>): Promise<void> {
     const before = this.#telling.get(name);
     const telling = before === undefined ? emit() : before.then(emit);

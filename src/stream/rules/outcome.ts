@@ -127,6 +127,11 @@ export function refusalOfFault(fault: unknown): Refused {
   return refuse(fault instanceof StorageBusyError ? "overloaded" : "storage-unavailable");
 }
 
+/** The refusal of the deletion of a damaged stream that others were forked from. */
+export const DAMAGED_WITH_FORKS: Refused = refuse("stream-damaged", {
+  detail: "Forks may need what is left of it; the log names the first ten. Delete them first, or repair the directory.",
+});
+
 /** The refusal of a new producer when memory has no room for more, and no stream is idle. */
 export const TOO_MANY_PRODUCERS: Refused = refuse("overloaded", { detail: "Too many producers are in use." });
 

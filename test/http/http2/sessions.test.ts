@@ -1,9 +1,21 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
-import { describe, test } from "node:test";
+import { describe, test, type TestContext } from "node:test";
 import { StreamRequest } from "../../../src/http/http2/stream-request.js";
-import { CODE, FLAG, frame, FRAME, headerBlock, requestHeaders, setting, uint32 } from "../../helpers/frames.js";
-import { ask, startSecure } from "../../helpers/secure-server.js";
+import {
+  CODE,
+  FLAG,
+  frame,
+  FRAME,
+  headerBlock,
+  requestHeaders,
+  setting,
+  uint32,
+  type Frame,
+  type FrameConnection,
+} from "../../helpers/frames.js";
+import { openConnections } from "../../helpers/test-server-connections.js";
+import { ask, startSecure, type SecureServer } from "../../helpers/secure-server.js";
 
 const GET = FLAG.endHeaders | FLAG.endStream;
 const OPEN_READ = requestHeaders("GET", "/v1/stream/a?offset=-1&live=sse");
@@ -246,6 +258,94 @@ describe("a connection of HTTP/2 that takes too long is ended:", () => {
 });
 
 describe("a server that stops", () => {
+  /** More, in five answers, than the system takes of a connection. */
+  const BODY = "x".repeat(4 * 1024 * 1024);
+  const READS = ids(5);
+  const ALL_BYTES = READS.length * BODY.length;
+
+  /** A server, and a client that has begun to read of it, with a window of so many bytes for each answer. */
+  async function startReading(
+    context: TestContext,
+    windowBytes: number,
+  ): Promise<{ readonly server: SecureServer; readonly client: FrameConnection }> {
+    const server = await startSecure(context, { shutdownTimeoutMs: 3_600_000 });
+    await ask(server.session(), "PUT", "a", { headers: { "content-type": "text/plain" }, body: BODY });
+    const client = await server.frames({ settings: setting(4, windowBytes) });
+    client.tcp.allowHalfOpen = client.socket.allowHalfOpen = true;
+    client.write(frame(FRAME.window, 0, 0, uint32(2 * ALL_BYTES)));
+    client.write(...READS.map((id) => frame(FRAME.headers, GET, id, requestHeaders("GET", "/v1/stream/a?offset=-1"))));
+    await client.frame(({ type }) => type === FRAME.headers);
+    pause(client);
+    return { server, client };
+  }
+
+  function pause({ socket, tcp }: FrameConnection): void {
+    socket.pause();
+    tcp.pause();
+  }
+
+  function resume({ socket, tcp }: FrameConnection): void {
+    socket.resume();
+    tcp.resume();
+  }
+
+  /** Waits for a stop, with `each` in every second until all connections are closed; returns how many those were. */
+  async function secondsOfStop({ test }: SecureServer, stopped: Promise<void>, each: () => unknown = () => undefined): Promise<number> {
+    let seconds = 0;
+    for (; openConnections([test.port]).length > 0; seconds += 1) {
+      await each();
+      for (let turns = 0; turns < 20; turns += 1) await new Promise<void>((resolve) => setImmediate(resolve));
+      test.clock.advance(1_000);
+    }
+    await stopped;
+    return seconds;
+  }
+
+  test("finds out that a client has gone since it was told to", async (context) => {
+    const { server, client } = await startReading(context, 2 * BODY.length);
+    const stopped = server.test.server.close();
+    for (let turns = 0; turns < 20; turns += 1) await new Promise<void>((resolve) => setImmediate(resolve));
+    const gone = once(client.tcp, "close");
+    client.tcp.resetAndDestroy();
+    await gone;
+    const seconds = await secondsOfStop(server, stopped);
+    assert.ok(seconds < 20, `it took ${seconds} s`);
+  });
+
+  test("does not wait for a client that has ended its side and given no window", async (context) => {
+    const { server, client } = await startReading(context, 0);
+    const stopped = server.test.server.close();
+    client.tcp.end();
+    const seconds = await secondsOfStop(server, stopped);
+    assert.ok(seconds < 20, `it took ${seconds} s`);
+  });
+
+  for (const [title, leave] of [
+    ["", () => undefined],
+    [", also where it has ended its side", (client: FrameConnection) => client.tcp.end()],
+  ] as const)
+    test(`sends a client that reads slowly its whole answers${title}`, async (context) => {
+      const { server, client } = await startReading(context, 2 * BODY.length);
+      const stopped = server.test.server.close();
+      leave(client);
+      const body = (): Frame[] => client.frames.filter(({ type }) => type === FRAME.data);
+      const isWhole = (): boolean => body().filter(({ flags }) => (flags & FLAG.endStream) !== 0).length === READS.length;
+      const seconds = await secondsOfStop(server, stopped, async () => {
+        resume(client);
+        for (let parts = 0; parts < 40 && !isWhole(); parts += 1) await once(client.socket, "data");
+        if (isWhole()) client.close();
+        else pause(client);
+      });
+      // The system may still have some of it.
+      resume(client);
+      while (!isWhole()) await once(client.socket, "data");
+      assert.equal(
+        body().reduce((sum, { payload }) => sum + payload.length, 0),
+        ALL_BYTES,
+      );
+      assert.ok(seconds > 10, `it took ${seconds} s`);
+    });
+
   test("says goodbye, finishes what is asked, and ends live reads between events", async (context) => {
     const server = await startSecure(context);
     const session = server.session();

@@ -231,6 +231,7 @@ class Pass {
       await files.removeTree(target);
       await files.makeDirectory(target);
       await replaceFile(files, sidecarPath(target), encodeSidecar(claimedSidecar(identity)));
+      tally.changedStreams += 1;
     }
     const copy = segmentPath(target, segmentStart);
     if (((await files.status(copy))?.links ?? 1) > 1) await unshare(files, copy);

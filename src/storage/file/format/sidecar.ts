@@ -157,6 +157,17 @@ export function decodeSidecar(bytes: Buffer): SidecarResult {
   return "damage" in json ? damaged(json.damage, "notice") : { kind: "sound", sidecar: fromJson(json) };
 }
 
+const NAME = /^"name": "(.*)",$/m;
+
+/** The name, if it can be read, of the fork of `source` whose sidecar these bytes are, damaged or not; else `null`. */
+export function forkOf(bytes: Buffer, source: string): string | null {
+  const isFork = bytes.includes(`"forkedFrom": {"name":${JSON.stringify(source)},`);
+  // Without the journal's record there is no such stream, and with it the journal names it.
+  if (!isFork || bytes.includes('"claimed": true,')) return null;
+  const read = decodeSidecar(bytes);
+  return read.kind === "sound" ? read.sidecar.name : (NAME.exec(bytes.toString("utf8"))?.[1] ?? "");
+}
+
 /** Something that is no sidecar, or is meant to be none. */
 export function damaged(problem: string, meant?: "final" | "notice"): SidecarResult {
   return { kind: "damaged", problem, isFinal: meant === "final", isNotice: meant === "notice" };

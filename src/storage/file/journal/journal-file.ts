@@ -1,3 +1,4 @@
+import { allEnded } from "../disk/all-ended.js";
 import type { FileStream } from "../memory/file-stream.js";
 import { isDiskFull, type Files, type OpenFile } from "../disk/files.js";
 import type { Lack } from "../disk/disk-space.js";
@@ -179,7 +180,6 @@ export class JournalFile {
   async #close(): Promise<void> {
     // Whoever asked for more zeros hears what became of them.
     await this.#allocating.catch(() => undefined);
-    await this.file.close();
-    await this.#plainFile.close();
+    await allEnded([this.file.close(), this.#plainFile.close()]);
   }
 }

@@ -23,8 +23,9 @@ export interface JournalContent {
 /** A place from which on a journal file is not what was written. */
 export interface JournalDamage {
   /**
-   * `foreign`: the file has only another's frames. `gap`: there is none where one was. `lost`: the file has none,
-   * but it, or one between it and the next file with frames, must have had some. `cut`: it was cut off, perhaps behind its last frame.
+   * `foreign`: the file has only another's frames. `gap`: there is none where one was. `lost`: the file has none, but
+   * it, or one between it and the next file with frames, must have had some. `cut`: it was cut off, perhaps behind its
+   * last frame.
    */
   readonly kind: "foreign" | "gap" | "lost" | "cut";
   readonly offset: number;

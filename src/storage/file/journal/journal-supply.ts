@@ -1,4 +1,5 @@
 import { join } from "node:path";
+import { allEnded } from "../disk/all-ended.js";
 import type { Retry } from "../../../ops/retry.js";
 import { CheckpointPace } from "./checkpoint-pace.js";
 import { isBusy, isDiskFull, isPassing } from "../disk/files.js";
@@ -199,12 +200,13 @@ export class JournalSupply {
     this.#closed = true;
     this.#retry.cancel();
     await this.#working;
-    if (this.#next !== null) {
-      await this.#next.close();
-      await this.#parts.files.unlink(this.#next.path);
-    }
-    for (const path of this.#spares) await this.#parts.files.unlink(path);
-    await this.#options.pin?.close();
+    const { files } = this.#parts;
+    const next = this.#next;
+    await allEnded([
+      next?.close().finally(() => files.unlink(next.path)),
+      ...this.#spares.map((path) => files.unlink(path)),
+      this.#options.pin?.close(),
+    ]);
   }
 
   /** One thing at a time, and nothing for a while after it failed. */

@@ -1,3 +1,4 @@
+import { allEnded } from "../disk/all-ended.js";
 import { reportBatch, reportSync } from "../../../ops/diagnostics.js";
 import type { StorageObserver } from "../../figures.js";
 import type { Settlement } from "../../storage.js";
@@ -204,11 +205,11 @@ export class Journal {
     if (!this.#writing) this.#fail([], "storage-unavailable");
   }
 
-  /** Closes the files. Entries that are still there never settle. */
+  /** Closes the files, once no frame is on its way to them. Entries that are still there never settle. */
   async close(): Promise<void> {
     this.#stopped = true;
-    await this.#supply.close();
-    await this.#active?.close();
+    while (this.#writing) await new Promise<void>((resolve) => (this.#idle = resolve));
+    await allEnded([this.#supply.close(), this.#active?.close()]);
   }
 
   #schedule(): void {

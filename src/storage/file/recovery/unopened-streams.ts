@@ -130,6 +130,11 @@ export class UnopenedStreams {
     return this.#waiting.keys();
   }
 
+  /** The names of those that were forked from a stream of the name `source`. */
+  *forksOf(source: string): Generator<string> {
+    for (const [name, { identity }] of this.#waiting) if (identity.config.forkedFrom?.name === source) yield name;
+  }
+
   /** Those whose creation the journal has. */
   *created(): Generator<CreatedStream> {
     for (const [name, { createdIn: batch }] of this.#waiting) if (batch !== null) yield { name, batch };

@@ -1,11 +1,11 @@
 import { basename } from "node:path";
-import { DamagedStreamError, type Rejection, type Settlement } from "../../storage.js";
+import { DamagedStreamError, type DamagedRejection, type MaybePromise, type Settlement } from "../../storage.js";
 import { FileStream } from "../memory/file-stream.js";
 import type { EngineParts } from "../disk/engine-state.js";
 import { newStreamId } from "../../stream-id.js";
 
-/** Hands the deletion of a stream to the journal. */
-type Remove = (stream: FileStream, settle: (how: Settlement) => void) => Rejection | null;
+/** Hands the deletion of a stream to the journal, or says why that can't be. */
+type Remove = (stream: FileStream, settle: (how: Settlement) => void) => MaybePromise<DamagedRejection | null>;
 
 /** Files whose last finding is remembered, so that it is logged once and not with every request. */
 const MAX_REMEMBERED = 1000;
@@ -23,7 +23,7 @@ export class DamageLog {
   readonly #parts: Pick<EngineParts, "log" | "layout">;
   /** By file, the last finding; the oldest first. */
   readonly #told = new Map<string, DamagedStreamError>();
-  readonly #deletions = new Map<string, Promise<Settlement | Rejection>>();
+  readonly #deletions = new Map<string, Promise<Settlement | DamagedRejection>>();
 
   constructor(parts: Pick<EngineParts, "log" | "layout">) {
     this.#parts = parts;
@@ -71,23 +71,23 @@ export class DamageLog {
 
   /** Resolves when no deletion of a damaged stream of this name is on its way to the disk. */
   async deleted(name: string): Promise<void> {
-    await this.#deletions.get(name);
+    await Promise.allSettled([this.#deletions.get(name)]);
   }
 
   /** Deletes a damaged stream: `known` if recovery brought it into memory. Requests for the name wait for it. */
-  delete(name: string, known: FileStream | null, remove: Remove): Promise<Settlement | Rejection> {
+  delete(name: string, known: FileStream | null, remove: Remove): Promise<Settlement | DamagedRejection> {
     const underway = this.#deletions.get(name);
     if (underway !== undefined) return underway;
-    const stream = known ?? this.#unknown(name);
-    // Whatever is there in its place goes.
-    stream.disk.hasDirectory = true;
-    const deletion = new Promise<Settlement | Rejection>((resolve) => {
-      const rejection = remove(stream, resolve);
-      if (rejection !== null) resolve(rejection);
-    }).finally(() => this.#deletions.delete(name));
+    const deletion = this.#delete(known ?? this.#unknown(name), remove).finally(() => this.#deletions.delete(name));
     this.#deletions.set(name, deletion);
-    this.#forget(name);
     return deletion;
+  }
+
+  async #delete(stream: FileStream, remove: Remove): Promise<Settlement | DamagedRejection> {
+    let settle: (how: Settlement) => void = () => undefined;
+    const settled = new Promise<Settlement>((resolve) => (settle = resolve));
+    const rejection = await remove(stream, this.forgetting(stream.name, settle));
+    return rejection ?? settled;
   }
 
   /** Which incarnation it was, nobody can say: a new one takes the name, to be deleted with all that is there. */

@@ -105,15 +105,18 @@ export class SegmentPool {
   }
 
   /**
-   * Closes all files, and resolves when nobody uses one any more: what is written later would be in another engine's
-   * files. Nothing more is kept for what must be written.
+   * Closes all files, also where that fails for one, and ends when nobody uses any: what is written later would be in
+   * another engine's files. Nothing more is kept for what must be written.
    */
   async closeAll(): Promise<void> {
+    const closing: Promise<void>[] = [];
     while (this.#users > 0 || this.#open.size > 0) {
-      for (const key of [...this.#open.keys()]) await this.#close(key);
+      closing.push(...[...this.#open.keys()].map((key) => this.#close(key)));
+      await Promise.allSettled(closing);
       if (this.#users > 0) await new Promise<void>((resolve) => (this.#onUnused = resolve));
     }
     this.#files.reserve?.release();
+    await Promise.all(closing);
   }
 
   /** Where the process has too much open, what nobody uses here makes room. */

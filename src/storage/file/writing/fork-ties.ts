@@ -1,7 +1,7 @@
 import { EventEmitter } from "node:events";
-import type { Clock } from "../../../ops/clock.js";
 import {
   DamagedStreamError,
+  type DamagedRejection,
   type Position,
   type Rejection,
   type Settlement,
@@ -12,18 +12,24 @@ import { emptyChange } from "../journal/frame-encoder.js";
 import type { Admission } from "./admission.js";
 import type { JournalEntry } from "../journal/journal-entry.js";
 import { sidecarPath } from "../format/layout.js";
+import { forksOnDisk, type ForksPlace } from "./forks-on-disk.js";
 import { Lineage } from "../memory/lineage.js";
 import { RecordKind, type RecordKindCode } from "../format/record.js";
+import type { StreamFiles } from "../segments/stream-files.js";
 import type { StreamLoader } from "../segments/stream-loader.js";
 
 /** Where sources are found, and where changes of them go. */
-export interface ForkTiesOptions {
+export interface ForkTiesOptions extends Pick<StreamFiles, "clock" | "log">, ForksPlace {
   /** The streams in memory, by name. */
   readonly streams: ReadonlyMap<string, FileStream>;
+  /** Streams that the journal goes on with, and that nobody has opened since the start. */
+  readonly unopened: { forksOf(source: string): Iterable<string> };
   readonly loader: StreamLoader;
   readonly admission: Admission;
-  readonly clock: Clock;
 }
+
+/** Forks that a line of the log names. */
+const MAX_NAMED = 10;
 
 interface ForkTieEvents {
   /** Nothing but its forks kept this stream in memory, and the last of them has left. */
@@ -84,8 +90,14 @@ export class ForkTies extends EventEmitter<ForkTieEvents> {
     const source = fork.ties.parent;
     if (source === null) return;
     fork.ties.parent = null;
+    this.#unneededByOne(source);
+  }
+
+  /** One less needs the source in memory. */
+  #unneededByOne(source: FileStream): void {
     source.ties.dependents -= 1;
-    if (source.ties.dependents === 0 && !source.handedOut) this.emit("unneeded", source);
+    const isAlone = source.ties.dependents === 0 && !source.handedOut;
+    if (isAlone && this.#isInMemory(source)) this.emit("unneeded", source);
   }
 
   /** What a trim up to `place` means for the source: a fork that keeps nothing inherited needs nothing of it. */
@@ -105,7 +117,53 @@ export class ForkTies extends EventEmitter<ForkTieEvents> {
     return rejection;
   }
 
-  /** Deletes a stream that was kept for its forks when none is left. What is not taken now is swept later. */
+  /**
+   * The same for a stream that can't be loaded. Where what it says of its forks can't be relied on, all streams are
+   * looked through: while one was forked from it, it stays, as a repair may bring it back. Its source learns of the
+   * deletion if it can be found.
+   */
+  async deleteDamaged(stream: FileStream, settle: (how: Settlement) => void): Promise<DamagedRejection | null> {
+    const isKnown = this.#isInMemory(stream);
+    // One that is in memory stays there meanwhile.
+    stream.ties.dependents += 1;
+    try {
+      if ((!isKnown || stream.damage !== null) && (await this.#mayHaveForks(stream.name))) return "needed";
+      if (isKnown) await this.resolve(stream).catch(ifDamaged);
+      // Another has come into memory, or this one is gone: it is looked for anew.
+      if (this.#options.streams.get(stream.name) !== (isKnown ? stream : undefined)) return "overloaded";
+      // Whatever is there in its place goes.
+      stream.disk.hasDirectory = true;
+      return this.delete(stream, settle);
+    } finally {
+      this.#unneededByOne(stream);
+    }
+  }
+
+  async #mayHaveForks(name: string): Promise<boolean> {
+    const forks = await this.#findForks(name);
+    if (forks.length === 0) return false;
+    const fields = { stream: name, count: forks.length, forks: JSON.stringify(forks.slice(0, MAX_NAMED)) };
+    this.#options.log.warn("a damaged stream is not deleted while forks may need its bytes", fields);
+    return true;
+  }
+
+  async #findForks(source: string): Promise<string[]> {
+    const before = this.#forksInMemory(source);
+    // One that left memory before that is on disk; one that came into it since is found after it.
+    const onDisk = await forksOnDisk(this.#options, source);
+    return [...new Set([...before, ...onDisk, ...this.#forksInMemory(source)])];
+  }
+
+  #forksInMemory(source: string): string[] {
+    const { streams, unopened } = this.#options;
+    const open = [...streams.values()].filter(({ config, deleted }) => !deleted && config.forkedFrom?.name === source);
+    return [...open.map(({ name }) => name), ...unopened.forksOf(source)];
+  }
+
+  /**
+   * Deletes a stream that was kept for its forks when none is left, and its source if that was: all in one batch of the
+   * journal, most often that of the last fork's deletion. What is not taken now is swept later.
+   */
   collect(stream: FileStream): void {
     if (!stream.ties.softDeleted || stream.deleted || stream.ties.deletions > 0 || stream.forkCount > 0) return;
     this.#remove(stream, () => undefined);
@@ -115,15 +173,29 @@ export class ForkTies extends EventEmitter<ForkTieEvents> {
     const { admission, clock } = this.#options;
     const rejection = admission.admitFreeing();
     if (rejection !== null) return rejection;
-    const unlinking =
-      stream.ties.parent === null ? null : companionOf(stream.ties.parent, RecordKind.unlink, stream, 0);
+    const source = stream.ties.parent ?? this.#sourceInMemory(stream);
+    const unlinking = source === null ? null : companionOf(source, RecordKind.unlink, stream, 0);
     stream.ties.deletions += 1;
+    if (source !== null) source.ties.dependents += 1;
     const settled = (how: Settlement): void => {
       stream.ties.deletions -= 1;
+      source?.ties.settled(stream.id);
+      if (source !== null) this.#unneededByOne(source);
       settle(how);
     };
+    // What waits for a large payload would come behind the source's deletion.
+    const isHeld = stream.held !== null;
     admission.put(stream, RecordKind.delete, emptyChange(clock.nowMs()), settled, unlinking);
+    if (source === null || isHeld) return null;
+    source.ties.leaves(stream.id);
+    this.collect(source);
     return null;
+  }
+
+  /** The source of a fork that is not tied to it, as one further up is damaged. */
+  #sourceInMemory({ config: { forkedFrom } }: FileStream): FileStream | null {
+    const source = forkedFrom === null ? undefined : this.#options.streams.get(forkedFrom.name);
+    return source?.id === forkedFrom?.id && source?.damage === null ? source : null;
   }
 
   async #loadSource(fork: FileStream): Promise<FileStream> {
@@ -159,6 +231,11 @@ function tie(fork: FileStream, source: FileStream): void {
   fork.ties.parent = source;
   fork.lineage = Lineage.of(source, fork.config.forkedFrom?.point ?? 0);
   source.ties.dependents += 1;
+}
+
+/** A source that can't be found keeps what it has for its fork, until a repair. */
+function ifDamaged(error: unknown): void {
+  if (!(error instanceof DamagedStreamError)) throw error;
 }
 
 /** Whether a fork's source was not found, or not looked for yet. */

@@ -112,7 +112,7 @@ export class Trims {
     const hasForks = (await log.count(subjects.ofEdges(stream.name, stream.id))) > 0;
     if (!hasForks) await this.#drop(stream, earliest);
     await this.#reserve.refillFor(stream.name);
-    // Forks of it may need what it shares. One that begins at the very point needs its source, which tells who wrote the
+    // Forks of it may need what it shares. One that begins at its very point needs its source: that tells who wrote the
     // byte before.
     if (!hasForks && earliest > ownStart && before <= ownStart) await this.#edges.untie(stream);
   }

@@ -62,7 +62,8 @@ describe("a backup of a directory that a server has open", () => {
     await forked(engine.storage, small, "fork", 3, "p!");
     await remove(engine.storage, await created(engine.storage, "gone", bytesOf(9000)));
     const dest = newDest();
-    await makeBackup(engine.dir, dest);
+    const { tally } = await makeBackup(engine.dir, dest);
+    assert.deepEqual([tally.changedStreams, tally.copiedBytes], [1, 9000]);
     await assertSays(dest, { small: "hello", large: bytesOf(9000).toString(), fork: "help!", gone: null });
   });
 

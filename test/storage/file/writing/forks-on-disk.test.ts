@@ -1,0 +1,41 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { Layout } from "../../../../src/storage/file/format/layout.js";
+import { forksOnDisk } from "../../../../src/storage/file/writing/forks-on-disk.js";
+import { StorageBusyError } from "../../../../src/storage/storage.js";
+import { created, forked, openEngine } from "../../../helpers/engine.js";
+import { diskError, failing, WatchedFiles } from "../../../helpers/watched-files.js";
+
+/** What finds forks in a directory in which `so"urce` has two, and another stream has one. */
+async function withForks(vacating: string | null = null): Promise<{ find: () => Promise<string[]>; files: WatchedFiles }> {
+  const { storage, dir } = await openEngine();
+  const source = await created(storage, 'so"urce', "shared");
+  for (const name of ["one", "two"]) await forked(storage, source, name);
+  await forked(storage, await created(storage, "other", "shared"), "three");
+  await storage.close();
+  const files = new WatchedFiles();
+  const trash = { isVacating: (name: string): boolean => name === vacating };
+  const find = async (): Promise<string[]> => (await forksOnDisk({ files, layout: new Layout(dir), trash }, 'so"urce')).sort();
+  return { find, files };
+}
+
+test("forks are found by what their sidecars say, but for those that are deleted", async () => {
+  assert.deepEqual(await (await withForks()).find(), ["one", "two"]);
+  assert.deepEqual(await (await withForks("one")).find(), ["two"]);
+});
+
+test("a sidecar that can't be read is left out, one that can't be opened now is a reason to ask again", async () => {
+  const { find, files } = await withForks();
+  files.gate = failing("EIO", ["read"], /one.meta\.json$/);
+  assert.deepEqual(await find(), ["two"]);
+  files.gate = failing("EMFILE", ["open"], /one.meta\.json$/);
+  await assert.rejects(find(), StorageBusyError);
+});
+
+test("a directory that can't be listed is a reason to ask again, what is none has no forks", async () => {
+  const { find, files } = await withForks();
+  files.gate = ({ kind }) => (kind === "list" ? diskError("EIO") : undefined);
+  await assert.rejects(find(), StorageBusyError);
+  files.gate = ({ kind }) => (kind === "list" ? diskError("ENOTDIR") : undefined);
+  assert.deepEqual(await find(), []);
+});

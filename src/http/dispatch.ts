@@ -51,6 +51,7 @@ const ROOT_PATH = "/";
 const TICKETS = "__ds/tickets";
 const LIST = "__ds/streams";
 const PAGE_FOLDER = PAGE_PATH.slice(0, -1);
+const NO_PAGE = "The page is not served here; the server's option --ui serves it to all.";
 /** The bodies of other methods say nothing. */
 const TAKE_BODIES: ReadonlySet<string> = new Set(["POST", "PUT"]);
 
@@ -211,7 +212,10 @@ export class Dispatcher implements Sink {
     if (path.length === prefix.length + TICKETS.length && path.endsWith(TICKETS) && this.#context.access.isGuarded)
       return this.#routeTickets(exchange);
     if (path.length === prefix.length + LIST.length && path.endsWith(LIST)) return this.#routeList(exchange);
-    if (isPage(path.slice(prefix.length)) && this.#page.isFor(exchange)) return this.#routeUi(exchange);
+    if (isPage(path.slice(prefix.length))) {
+      if (this.#page.isFor(exchange)) return this.#routeUi(exchange);
+      return responder.refuse(exchange, problem("invalid-name", { detail: NO_PAGE }));
+    }
     const decoded = decodeName(path.slice(prefix.length));
     if ("fault" in decoded) return responder.refuse(exchange, problem("invalid-name", { detail: decoded.fault }));
     return this.#routeStream(exchange, decoded.name);

@@ -94,7 +94,9 @@ describe("the page's files", () => {
     context.after(() => server.close());
     const front = await fetch(new URL("/", server.url), { headers: { Accept: "application/json" } });
     assert.ok(!JSON.stringify(await front.json()).includes(UI));
-    assert.equal((await fetch(`${server.url}${UI}`)).status, 400);
+    const answer = await fetch(`${server.url}${UI}`);
+    assert.equal(answer.status, 400);
+    assert.match(await answer.text(), /"detail":"The page is not served here; the server's option --ui serves it to all."/);
   });
 
   test("are not an embedding server's, unless it asks", async (context) => {

@@ -1,6 +1,7 @@
 import { DEFAULT_CONTENT_TYPE, formatOf } from "../protocol/content-type.js";
 import type { AppendRecord, MaybePromise, Settlement, StreamConfig } from "../storage/storage.js";
 import type { LoadedStreams } from "./eviction/loaded-streams.js";
+import { passMessages } from "./loaded/sought-place.js";
 import { Stream, type StreamContext } from "./loaded/stream.js";
 import type { Body, CreateCommand, ForkRequest } from "./rules/command.js";
 import { refuseConfig } from "./rules/config-difference.js";
@@ -132,7 +133,9 @@ export class Creations {
     if (!(source instanceof Stream)) return refuseSource(source);
     source.retain();
     try {
-      const origin = await forkOrigin(source, fork, command.contentType);
+      const origin = await forkOrigin(source, fork, command.contentType, (from, count) =>
+        passMessages(this.#registry.context.storage, source, from, count),
+      );
       if ("kind" in origin) return origin;
       const { body } = await framedInTurns(source.config, command);
       // The command stays as it was sent: a source that is found anew may be of another type.

@@ -9,6 +9,7 @@ import {
   type Storage,
   type StoredStream,
 } from "../../storage/storage.js";
+import type { PassedMessages } from "../rules/fork.js";
 import { refuse, type Refused } from "../rules/outcome.js";
 import { whileScanning, type ReadClient, type Scan } from "../rules/scan-turns.js";
 
@@ -20,7 +21,7 @@ export interface SoughtStream {
   release(): void;
 }
 
-/** How far into appends a place is searched for, and how much is read at a time. */
+/** How far a place is searched for among messages, and how much is read at a time. */
 const MAX_SCAN_BYTES = 64 * 1024 * 1024;
 const SCAN_STEP_BYTES = 256 * 1024;
 
@@ -50,6 +51,19 @@ export function placeOfLast(
 /** Where the first append begins that was made at `atMs` or later; the tail where none was. */
 export function placeSince(storage: Storage, stream: SoughtStream, atMs: number): Promise<Position | "start"> {
   return whileRetained(stream, async () => orStart(stream, await storage.placeSince(stream.stored, atMs)));
+}
+
+/**
+ * Passes `count` messages of a JSON stream from `from` on; `null` where they are too long to be looked through. Throws
+ * StorageBusyError where too many search, and TrimmedStreamError.
+ */
+export function passMessages(
+  storage: Storage,
+  { stored }: Pick<SoughtStream, "stored">,
+  from: Position,
+  count: number,
+): Promise<PassedMessages | null> {
+  return whileScanning(undefined, (scan) => new MessageScan(storage, stored, scan).pass(from, count));
 }
 
 /** Retention may drop the beginning before it is read. */
@@ -100,21 +114,27 @@ class MessageScan {
 
   /** The position of a place; `null` beyond the bound. What was dropped meanwhile is before the stream's beginning. */
   async after({ position, skip }: FoundPlace): Promise<Position | null> {
-    const stored = this.#stored;
     try {
-      let left = skip;
-      let at = position;
-      while (left > 0 && at >= stored.earliest && at < stored.state.tail) {
-        const passed = await this.#step(at, stored.state.tail - at, left);
-        if (passed === null) return null;
-        left -= passed.count;
-        at += left > 0 ? passed.bytes : passed.length;
-      }
-      return Math.max(at, stored.earliest);
+      const passed = await this.pass(position, skip);
+      return passed === null ? null : Math.max(passed.position, this.#stored.earliest);
     } catch (error) {
-      if (error instanceof TrimmedStreamError) return stored.earliest;
+      if (error instanceof TrimmedStreamError) return this.#stored.earliest;
       throw error;
     }
+  }
+
+  /** Passes `count` messages from a position on; `null` beyond the bound. Throws TrimmedStreamError. */
+  async pass(from: Position, count: number): Promise<PassedMessages | null> {
+    const { state } = this.#stored;
+    let left = count;
+    let at = from;
+    while (left > 0 && at < state.tail) {
+      const passed = await this.#step(at, state.tail - at, left);
+      if (passed === null) return null;
+      left -= passed.count;
+      at += left > 0 ? passed.bytes : passed.length;
+    }
+    return { position: at, left };
   }
 
   /** Passes up to `most` messages in the bytes from a position on; `null` beyond the bound. */

@@ -1,5 +1,4 @@
 import { sameMediaType } from "../../protocol/content-type.js";
-import { messagesLength } from "../../protocol/json/json-frame.js";
 import type { ParsedOffset, TokenPlace } from "../../protocol/offset.js";
 import {
   TrimmedStreamError,
@@ -14,7 +13,6 @@ import type { CreateHead, ForkRequest } from "./command.js";
 import { refuseContentType } from "./content-type-refusal.js";
 import { offsetIn } from "./offset-tokens.js";
 import { refuse, type Refused } from "./outcome.js";
-import { whileScanning, type Scan } from "./scan-turns.js";
 
 /** The source of a fork. */
 export interface ForkSource extends TrimmedAtTimes {
@@ -25,9 +23,16 @@ export interface ForkSource extends TrimmedAtTimes {
   /** Whether a token is this stream's own. */
   isOwnToken(place: TokenPlace): boolean;
   locate(offset: ParsedOffset): MaybePromise<Position | "start" | Refused>;
-  /** Reads durable bytes; of a JSON stream, whole messages. */
-  read(from: Position, maxBytes: number): MaybePromise<{ readonly bytes: Buffer }>;
 }
+
+/** Where messages that were passed end, and how many of those asked for the stream does not have. */
+export interface PassedMessages {
+  readonly position: Position;
+  readonly left: number;
+}
+
+/** Passes so many messages of the source after a position; `null` where that is too far to be looked through. */
+export type PassMessages = (from: Position, count: number) => Promise<PassedMessages | null>;
 
 /** A stream to fork, and where. */
 export interface ForkBase<S> {
@@ -38,20 +43,18 @@ export interface ForkBase<S> {
 /** Most forks of one stream that are not gone, and most forks of forks in a row. */
 const MAX_FORKS = 100_000;
 const MAX_FORK_DEPTH = 1000;
-/** How far after the fork offset a sub-offset may reach, and how much is read at a time to find it. */
-const MAX_SCAN_BYTES = 64 * 1024 * 1024;
-const SCAN_STEP_BYTES = 1024 * 1024;
 
 /** Where a fork of an existing `source` begins, or why there can't be one (docs/api.md, Fork a stream). */
 export async function forkOrigin(
   source: ForkSource,
   request: ForkRequest,
   contentType: string | null,
+  pass: PassMessages,
 ): Promise<ForkOrigin | Refused> {
   const { stored } = source;
   const refusal = refuseFork(stored, contentType);
   if (refusal !== null) return refusal;
-  const point = await forkPoint(source, request);
+  const point = await forkPoint(source, request, pass);
   if (typeof point !== "number") return point;
   const earliest = { position: stored.earliest, segmentStart: stored.partStartBefore(stored.earliest) };
   // Retention may have dropped it during the search.
@@ -71,49 +74,43 @@ export function refuseFork({ config, forkCount, forkDepth }: StoredStream, conte
   return null;
 }
 
-async function forkPoint(source: ForkSource, { place, subOffset }: ForkRequest): Promise<Position | Refused> {
+async function forkPoint(
+  source: ForkSource,
+  { place, subOffset }: ForkRequest,
+  pass: PassMessages,
+): Promise<Position | Refused> {
   if (place?.kind === "at" && !source.isOwnToken(place))
     return refuse("invalid-offset", { detail: "The offset was not given out by the source." });
   const from = place === null ? source.tail : await source.locate(place);
-  if (from === "start") return fromBeginning(source, (earliest) => keptPoint(source, earliest, subOffset));
-  return typeof from === "number" ? pointAfter(source, from, subOffset) : from;
+  if (from === "start") return fromBeginning(source, (earliest) => keptPoint(source, earliest, subOffset, pass));
+  return typeof from === "number" ? pointAfter(source, from, subOffset, pass) : from;
 }
 
 /** The fork point after `from`; throws TrimmedStreamError when retention drops it during the search. */
-async function keptPoint(source: ForkSource, from: Position, subOffset: number): Promise<Position | Refused> {
-  const point = await pointAfter(source, from, subOffset);
+async function keptPoint(
+  source: ForkSource,
+  from: Position,
+  subOffset: number,
+  pass: PassMessages,
+): Promise<Position | Refused> {
+  const point = await pointAfter(source, from, subOffset, pass);
   if (typeof point === "number" && point < source.stored.earliest) throw new TrimmedStreamError(source.stored);
   return point;
 }
 
 /** The position `subOffset` bytes, or messages of a JSON stream, after `from`. */
-async function pointAfter(source: ForkSource, from: Position, subOffset: number): Promise<Position | Refused> {
-  if (subOffset === 0) return from;
-  if (source.isJson) return whileScanning(undefined, (scan) => afterMessages(scan, source, from, subOffset));
-  return from + subOffset <= source.tail ? from + subOffset : pastTheTail();
-}
-
-/** The position after `count` messages from `from` on. Throws StorageBusyError where too many search. */
-async function afterMessages(
-  scan: Scan,
+async function pointAfter(
   source: ForkSource,
   from: Position,
-  count: number,
+  subOffset: number,
+  pass: PassMessages,
 ): Promise<Position | Refused> {
-  let left = count;
-  for (let at = from; at < source.tail;) {
-    if (at - from >= MAX_SCAN_BYTES)
-      return refuse("invalid-fork", {
-        detail: "The sub-offset is too far after the fork offset: give a later offset.",
-      });
-    const found = await scan.step(Math.min(SCAN_STEP_BYTES, source.tail - at), async () =>
-      messagesLength((await source.read(at, SCAN_STEP_BYTES)).bytes, left),
-    );
-    at += found.length;
-    left -= found.count;
-    if (left === 0) return at;
-  }
-  return pastTheTail();
+  if (subOffset === 0) return from;
+  if (!source.isJson) return from + subOffset <= source.tail ? from + subOffset : pastTheTail();
+  const passed = await pass(from, subOffset);
+  if (passed === null)
+    return refuse("invalid-fork", { detail: "The sub-offset is too far after the fork offset: give a later offset." });
+  return passed.left > 0 ? pastTheTail() : passed.position;
 }
 
 function pastTheTail(): Refused {

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { placeOfLast } from "../../../src/stream/loaded/sought-place.js";
+import { passMessages, placeOfLast } from "../../../src/stream/loaded/sought-place.js";
+import type { PassedMessages } from "../../../src/stream/rules/fork.js";
 import { appendTo } from "../../helpers/append.js";
 import { Barrier } from "../../helpers/watched-files.js";
 import { JSON_CONFIG, jsonOf, streamOf } from "../../helpers/streams.js";
@@ -68,6 +69,18 @@ describe("a sought place", () => {
     disk.open();
     for (const { status } of await Promise.allSettled(all)) assert.equal(status, "rejected");
     assert.equal(reads, 1);
+  });
+
+  test("behind messages is found at their end, however long they are, and past the tail by how many are missing", async (t) => {
+    const { engine, stream } = await streamOf(t, JSON_CONFIG);
+    const long = `"${"x".repeat(600 * 1024)}"`;
+    assert.equal((await appendTo(stream, jsonOf(`[1,${long},2]`))).kind, "appended");
+    const after = (count: number): Promise<PassedMessages | null> => passMessages(engine.storage, stream, 0, count);
+    const end = 3 + long.length + 2;
+    assert.deepEqual(await after(1), { position: 3, left: 0 });
+    assert.deepEqual(await after(2), { position: end, left: 0 });
+    assert.deepEqual(await after(3), { position: end + 3, left: 0 });
+    assert.deepEqual(await after(5), { position: stream.tail, left: 2 });
   });
 
   test("in an empty stream is its tail", async (t) => {

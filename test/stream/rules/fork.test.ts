@@ -2,10 +2,10 @@ import assert from "node:assert/strict";
 import { describe, test, type TestContext } from "node:test";
 import { parseOffset } from "../../../src/protocol/offset.js";
 import type { CreateCommand, ForkRequest } from "../../../src/stream/rules/command.js";
-import { forkConfig, forkOrigin, type ForkSource } from "../../../src/stream/rules/fork.js";
+import { forkConfig, forkOrigin, type ForkSource, type PassMessages } from "../../../src/stream/rules/fork.js";
+import { passMessages } from "../../../src/stream/loaded/sought-place.js";
 import { Stream, TrimmedStreamError } from "../../../src/stream/loaded/stream.js";
 import { streamIn } from "../../helpers/streams.js";
-import { Barrier } from "../../helpers/watched-files.js";
 import { tokenIn } from "../../helpers/tokens.js";
 import { append, bytesOf, configOf, created, openFor } from "../../helpers/engine.js";
 
@@ -16,23 +16,29 @@ function requestOf(more: Partial<ForkRequest> = {}): ForkRequest {
   return { source: "source", offset, place: offset === null ? null : parseOffset(offset), subOffset: 0, ...more };
 }
 
+interface Source {
+  readonly source: Stream;
+  readonly pass: PassMessages;
+}
+
 /** A stream with these appends, in segments of about 4 KiB. */
-async function sourceOf(t: TestContext, contentType: string, appends: readonly (string | Buffer)[]): Promise<Stream> {
+async function sourceOf(t: TestContext, contentType: string, appends: readonly (string | Buffer)[]): Promise<Source> {
   const engine = await openFor(t);
   const stored = await created(engine.storage, "source", "", { contentType });
   for (const payload of appends) await append(engine.storage, stored, payload);
-  return streamIn(engine, stored);
+  const source = streamIn(engine, stored);
+  return { source, pass: (from, count) => passMessages(engine.storage, source, from, count) };
 }
 
 /** The fork point, or the code of the refusal. */
-async function pointOf(source: Stream, more: Partial<ForkRequest>): Promise<number | string> {
-  const origin = await forkOrigin(source, requestOf(more), null);
+async function pointOf({ source, pass }: Source, more: Partial<ForkRequest>): Promise<number | string> {
+  const origin = await forkOrigin(source, requestOf(more), null, pass);
   return "kind" in origin ? origin.code : origin.point;
 }
 
 describe("the place of a fork", () => {
   test("of bytes is the tail, an offset, or so many bytes behind one, across appends and segments", async (t) => {
-    const source = await sourceOf(t, "text/plain", ["hello", bytesOf(4000), bytesOf(3000)]);
+    const { source, pass } = await sourceOf(t, "text/plain", ["hello", bytesOf(4000), bytesOf(3000)]);
     const table: [more: Partial<ForkRequest>, point: number | string][] = [
       [{}, 7005],
       [{ offset: ZERO }, 0],
@@ -47,12 +53,12 @@ describe("the place of a fork", () => {
       [{ offset: tokenIn(source.id, 1, 2 ** 53 - 1) }, "invalid-offset"],
       [{ offset: tokenIn("another", 3) }, "invalid-offset"],
     ];
-    for (const [more, point] of table) assert.equal(await pointOf(source, more), point, JSON.stringify(more));
+    for (const [more, point] of table) assert.equal(await pointOf({ source, pass }, more), point, JSON.stringify(more));
   });
 
   test("of JSON counts messages, across appends and segments", async (t) => {
     const large = `"${"x".repeat(3000)}",\n`;
-    const source = await sourceOf(t, "application/json", ["1,\n2,\n3,\n", large, large, "4,\n"]);
+    const { source, pass } = await sourceOf(t, "application/json", ["1,\n2,\n3,\n", large, large, "4,\n"]);
     const table: [subOffset: number, point: number | string][] = [
       [1, 3],
       [2, 6],
@@ -63,12 +69,13 @@ describe("the place of a fork", () => {
       [7, "invalid-fork"],
       [2 ** 53 - 1, "invalid-fork"],
     ];
-    for (const [subOffset, point] of table) assert.equal(await pointOf(source, { offset: ZERO, subOffset }), point, `${subOffset}`);
-    assert.equal(await pointOf(source, { offset: tokenIn(source.id, 1) }), "invalid-offset");
+    for (const [subOffset, point] of table)
+      assert.equal(await pointOf({ source, pass }, { offset: ZERO, subOffset }), point, `${subOffset}`);
+    assert.equal(await pointOf({ source, pass }, { offset: tokenIn(source.id, 1) }), "invalid-offset");
   });
 
   test("is gone when the source drops it while it is looked for", async (t) => {
-    const source = await sourceOf(t, "text/plain", [bytesOf(4000), bytesOf(4000)]);
+    const { source, pass } = await sourceOf(t, "text/plain", [bytesOf(4000), bytesOf(4000)]);
     const partStartBefore: Stream["stored"]["partStartBefore"] = (position) => source.stored.partStartBefore(position);
     const trimmed = Object.create(source.stored, {
       earliest: { value: 4000 },
@@ -78,6 +85,7 @@ describe("the place of a fork", () => {
       Object.create(source, { isOwnToken: { value: () => true }, stored: { value: trimmed }, locate: { value: () => 100 } }) as Stream,
       requestOf({ offset: tokenIn(source.id, 100) }),
       null,
+      pass,
     );
     assert.deepEqual(origin, { kind: "refused", code: "offset-gone", earliestOffset: tokenIn(source.id, 4000) });
   });
@@ -85,7 +93,7 @@ describe("the place of a fork", () => {
   test("behind the start is behind where the source begins by then", async (t) => {
     for (const contentType of ["text/plain", "application/json"]) {
       const message = `"${"x".repeat(3995)}",\n`;
-      const source = await sourceOf(t, contentType, [message, message, message, message]);
+      const { source, pass } = await sourceOf(t, contentType, [message, message, message, message]);
       let reads = 0;
       // What it begins with goes before it is read, and then once more while the place is found.
       const trimmed: ForkSource = {
@@ -99,62 +107,26 @@ describe("the place of a fork", () => {
         release: () => undefined,
         isOwnToken: () => true,
         locate: (offset) => source.locate(offset),
-        async read(from, maxBytes) {
-          reads += 1;
-          if (reads === 1) throw new TrimmedStreamError(source.stored);
-          return source.read(from, maxBytes);
-        },
       };
-      const origin = await forkOrigin(trimmed, requestOf({ offset: "-1", subOffset: 1 }), null);
+      const passTrimmed: PassMessages = async (from, count) => {
+        reads += 1;
+        if (reads === 1) throw new TrimmedStreamError(source.stored);
+        return pass(from, count);
+      };
+      const origin = await forkOrigin(trimmed, requestOf({ offset: "-1", subOffset: 1 }), null, passTrimmed);
       assert.equal("point" in origin && origin.point, trimmed.isJson ? 4 * 3999 : 1);
     }
   });
 
-  test("is looked for in a bounded number of bytes", async (t) => {
-    const source = await sourceOf(t, "application/json", ["1,\n"]);
-    const far = Object.create(source, {
-      tail: { value: 2 ** 40 },
-      isJson: { value: true },
-      isOwnToken: { value: () => true },
-      locate: { value: () => 0 },
-      read: { value: () => ({ bytes: Buffer.from(`"${"x".repeat(2 ** 20)}",\n`) }) },
-    }) as Stream;
-    assert.equal(await pointOf(far, { offset: ZERO, subOffset: 65 }), "invalid-fork");
-    assert.equal(typeof (await pointOf(far, { offset: ZERO, subOffset: 60 })), "number");
-  });
-
-  test("is looked for by one of many at a time", async (t) => {
-    const source = await sourceOf(t, "application/json", ["1,\n"]);
-    const disk = new Barrier();
-    let reads = 0;
-    let reading: () => void = () => undefined;
-    const isReading = new Promise<void>((resolve) => (reading = resolve));
-    const far: Stream = Object.create(source, {
-      tail: { value: 2 ** 20 },
-      isJson: { value: true },
-      isOwnToken: { value: () => true },
-      locate: { value: () => 0 },
-      read: {
-        value: async () => {
-          reads += 1;
-          reading();
-          await disk.opened;
-          return { bytes: Buffer.from(`"${"x".repeat(2 ** 20)}",\n`) };
-        },
-      },
-    });
-    const all = Array.from({ length: 20 }, () => pointOf(far, { offset: ZERO, subOffset: 1 }));
-    await isReading;
-    await new Promise((resolve) => setImmediate(() => setImmediate(resolve)));
-    assert.equal(reads, 1);
-    disk.open();
-    assert.deepEqual(new Set(await Promise.all(all)), new Set([2 ** 20 + 4]));
+  test("is refused where it is too far to be looked for", async (t) => {
+    const { source } = await sourceOf(t, "application/json", ["1,\n"]);
+    assert.equal(await pointOf({ source, pass: () => Promise.resolve(null) }, { offset: ZERO, subOffset: 65 }), "invalid-fork");
   });
 
   test("is refused for another content type, and where there are too many forks already", async (t) => {
-    const source = await sourceOf(t, "text/plain", ["hello"]);
+    const { source, pass } = await sourceOf(t, "text/plain", ["hello"]);
     const gist = async (stream: Stream, contentType: string | null): Promise<string> => {
-      const origin = await forkOrigin(stream, requestOf(), contentType);
+      const origin = await forkOrigin(stream, requestOf(), contentType, pass);
       return "kind" in origin ? origin.code : "found";
     };
     assert.equal(await gist(source, "Text/Plain; charset=utf-8"), "found");

@@ -50,6 +50,11 @@ export function isPassing(error: unknown): boolean {
   return isDiskFull(error) || isBusy(error);
 }
 
+/** How soon to try again what a passing error has stopped, in milliseconds: a full disk needs somebody's help. */
+export function retryMsAfter(error: unknown): number {
+  return isBusy(error) ? 100 : 1000;
+}
+
 const PATH_CODES = new Set(["EISDIR", "ENOTDIR", "ENOTEMPTY", "ELOOP", "EACCES", "EPERM", "ENAMETOOLONG"]);
 
 /** Whether something else is at a path than the file that should be there, or the file may not be used. */

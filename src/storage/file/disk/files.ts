@@ -33,7 +33,16 @@ import { errorCode } from "./file-errors.js";
 import type { FileStatus, OpenFile, OpenMode, SystemFiles } from "./file-system.js";
 import { connectOn, listenOn, MAX_SOCKET_PATH_BYTES, probe, type Listener } from "./sockets.js";
 
-export { errorCode, errorPath, isBusy, isDiskFull, isPassing, isPathFault, isSystemError } from "./file-errors.js";
+export {
+  errorCode,
+  errorPath,
+  isBusy,
+  isDiskFull,
+  isPassing,
+  isPathFault,
+  isSystemError,
+  retryMsAfter,
+} from "./file-errors.js";
 export type { Files, FileStatus, OpenFile, OpenMode, SystemFiles } from "./file-system.js";
 export { readFully, readProc, readWhole, removeFile, writeOrCutOff } from "./whole-files.js";
 

@@ -2,7 +2,7 @@ import { join } from "node:path";
 import { allEnded } from "../disk/all-ended.js";
 import type { Retry } from "../../../ops/retry.js";
 import { CheckpointPace } from "./checkpoint-pace.js";
-import { isBusy, isDiskFull, isPassing } from "../disk/files.js";
+import { isBusy, isDiskFull, isPassing, retryMsAfter } from "../disk/files.js";
 import { firstAllocationBytes, JournalFile, journalSizeBytes } from "./journal-file.js";
 import { isPutAside, sparePath } from "../format/layout.js";
 import type { JournalPin } from "./journal-pin.js";
@@ -37,9 +37,6 @@ export interface JournalUsage {
 
 /** Files that may wait for their checkpoint while another is written. */
 const MAX_SEALED_FILES = 3;
-/** How soon room is looked for again after the disk was full, and after too many files were open. */
-const FULL_RETRY_MS = 1000;
-const BUSY_RETRY_MS = 100;
 
 /** Keeps the journal in files: gets the next one ready in good time, and uses those again that are free. */
 export class JournalSupply {
@@ -236,9 +233,9 @@ export class JournalSupply {
     // Nobody waits for another try, and who waits for this one hears of it.
     if (this.#parts.state.isOver) return ready();
     // On a busy machine it is tried again whether or not anybody waits: appends are taken again as soon as it succeeds.
-    if (isBusy(error)) return this.#retry.after(BUSY_RETRY_MS, again);
+    if (isBusy(error)) return this.#retry.after(retryMsAfter(error), again);
     // Who waits on a full disk is told at once.
-    this.#retry.after(FULL_RETRY_MS, ready);
+    this.#retry.after(retryMsAfter(error), ready);
     ready();
   }
 

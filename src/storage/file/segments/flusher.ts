@@ -1,14 +1,10 @@
 import type { Retry } from "../../../ops/retry.js";
 import type { EngineState } from "../disk/engine-state.js";
 import type { FileStream } from "../memory/file-stream.js";
-import { isBusy, isDiskFull, isPassing } from "../disk/files.js";
+import { isBusy, isDiskFull, isPassing, retryMsAfter } from "../disk/files.js";
 import type { SegmentWriter } from "./segment-writer.js";
 import type { StreamFiles } from "./stream-files.js";
 import type { TailCache } from "../memory/tail-cache.js";
-
-/** How soon it is tried again after the disk was full, and after too many files were open. */
-const FULL_RETRY_MS = 1000;
-const BUSY_RETRY_MS = 100;
 
 /** Writes bytes from memory to their segments before they are too many, the longest waiting streams first. */
 export class Flusher {
@@ -112,7 +108,6 @@ export class Flusher {
     if (!isPassing(error)) return this.#state.fail(error);
     this.#trouble = error;
     if (isDiskFull(error)) this.#state.emit("full");
-    if (this.#state.isRunning)
-      this.#retry.after(isBusy(error) ? BUSY_RETRY_MS : FULL_RETRY_MS, () => this.#flushSoon());
+    if (this.#state.isRunning) this.#retry.after(retryMsAfter(error), () => this.#flushSoon());
   }
 }

@@ -4,7 +4,7 @@ import { DamagedStreamError } from "../../storage.js";
 import { noticeOf } from "../segments/damage-log.js";
 import type { StorageObserver } from "../../figures.js";
 import type { FileStream } from "../memory/file-stream.js";
-import { isPassing } from "../disk/files.js";
+import { isPassing, retryMsAfter } from "../disk/files.js";
 import type { NameLog } from "../directory/name-log.js";
 import type { Journal } from "../journal/journal.js";
 import { KeptJournal, type DoneFile } from "../journal/kept-journal.js";
@@ -17,8 +17,6 @@ export interface SealedFile extends DoneFile {
 
 /** Streams handed to the writer at the same time: it decides how many of them it does at once. */
 const CONCURRENCY = 16;
-/** How soon a checkpoint that found the disk full, or too many files open, is tried again. */
-const RETRY_MS = 1000;
 /** Streams that may be damaged without their directories saying so: they can't leave memory. */
 const MAX_UNTOLD = 10_000;
 
@@ -89,6 +87,7 @@ export class Checkpointer {
 
   /** Tries a step until it is done; false when it is left to the next start. */
   async #complete(step: () => Promise<void>, file: SealedFile): Promise<boolean> {
+    let told = "";
     while (!this.#parts.state.isOver) {
       try {
         await step();
@@ -101,7 +100,9 @@ export class Checkpointer {
           this.#parts.state.fail(failure);
           return false;
         }
-        this.#parts.log.warn("the journal can't be freed now", { file: file.path, fault: String(failure) });
+        const fault = String(failure);
+        if (fault !== told) this.#parts.log.warn("the journal can't be freed now", { file: file.path, fault });
+        told = fault;
         await this.#beforeNextTry(failure);
       }
     }
@@ -113,7 +114,7 @@ export class Checkpointer {
     const { state } = this.#parts;
     if (!state.isRunning) return state.stop();
     state.emit("blocked", failure);
-    await this.#retry.wait(RETRY_MS);
+    await this.#retry.wait(retryMsAfter(failure));
   }
 
   /** Makes all that the file holds permanent; returns the streams that can't take it, so that it must be kept. */

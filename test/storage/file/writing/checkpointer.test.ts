@@ -216,7 +216,7 @@ describe("a checkpoint", () => {
 
   test("that finds the disk full is tried again", async () => {
     const rooms = fileRooms();
-    const { checkpointer: made, seal, faults, end } = await checkpointer(rooms);
+    const { checkpointer: made, seal, faults, log, end } = await checkpointer(rooms);
     const stream = rooms.stream();
     rooms.advance(stream, bytesOf(10));
     rooms.files.gate = ({ kind }) => (kind === "write" ? diskError("ENOSPC") : undefined);
@@ -232,6 +232,7 @@ describe("a checkpoint", () => {
     assert.ok(!existsSync(file.path));
     assert.equal(stream.isPersisted, true);
     assert.deepEqual(faults, []);
+    assert.equal(log.filter(({ message }) => message === "the journal can't be freed now").length, 1);
     await end();
   });
 
@@ -252,7 +253,10 @@ describe("a checkpoint", () => {
   });
 
   for (const { name, skewMs } of SKEWS) {
-    for (const code of ["EMFILE", "ENOSPC"]) {
+    for (const [code, retryMs] of [
+      ["EMFILE", 100],
+      ["ENOSPC", 1000],
+    ] as const) {
       test(`that failed with ${code} is tried again whenever the timer fires, ${name}`, async () => {
         const rooms = fileRooms(new SkewedClock(skewMs));
         const { checkpointer: made, seal, end } = await checkpointer(rooms);
@@ -263,7 +267,7 @@ describe("a checkpoint", () => {
         const done = made.add(file);
         await rooms.files.idle();
         rooms.files.gate = null;
-        rooms.clock.advance(Math.max(0, 1000 + skewMs));
+        rooms.clock.advance(Math.max(0, retryMs + skewMs));
         await done;
         assert.ok(!existsSync(file.path));
         await end();

@@ -2,10 +2,9 @@ import assert from "node:assert/strict";
 import { describe, test, type TestContext } from "node:test";
 import type { Registry } from "../../src/stream/registry.js";
 import type { CreateCommand } from "../../src/stream/rules/command.js";
-import type { DeleteOutcome } from "../../src/stream/rules/outcome.js";
 import { appendByName } from "../helpers/append.js";
-import { diskError, JOURNAL, WatchedFiles, type Gate } from "../helpers/watched-files.js";
-import { crashAndRecover, openEngine, reopen, SMALL } from "../helpers/engine.js";
+import { diskError, WatchedFiles, type Gate } from "../helpers/watched-files.js";
+import { crashAndRecover, openEngine, reopen } from "../helpers/engine.js";
 import { appendOf, createOf, find, gist, registryOf, registryOn, textOf, type TestRegistry } from "../helpers/registries.js";
 
 function forkOf(source: string, text: string | Buffer = ""): CreateCommand {
@@ -64,7 +63,7 @@ describe("the name of a deleted source", () => {
   test("stays held where the source can't be removed yet", async (t) => {
     const { engine, registry } = await withFork(t);
     engine.files.gate = failingAfter(1);
-    assert.equal(gist(await deleteBehindLarge(registry, "fork")), "deleted");
+    assert.equal(gist(await registry.delete("fork")), "deleted");
     assert.equal(await codeOf(registry, "source"), "stream-gone");
     assert.equal(gist(await registry.create("source", createOf())), "name-held-by-forks");
   });
@@ -99,14 +98,6 @@ async function taken(registry: Registry): Promise<string[]> {
   return Promise.all(ROW.map(async (name) => gist(await registry.create(name, createOf({ contentType: "a/b" })))));
 }
 
-/** Deletes a stream while a large append to it is on its way, which the deletion waits for. */
-async function deleteBehindLarge(registry: Registry, name: string): Promise<DeleteOutcome> {
-  const appending = appendByName(registry, name, appendOf("x".repeat(SMALL.journalBypassBytes)));
-  const deleted = await registry.delete(name);
-  assert.equal(gist(await appending), "appended");
-  return deleted;
-}
-
 /** A full disk after so many of the journal's frames. */
 function failingAfter(count: number): Gate {
   let frames = 0;
@@ -114,68 +105,55 @@ function failingAfter(count: number): Gate {
 }
 
 describe("the names of a row of deleted forks", () => {
-  const FREE = ["created", "created", "created"];
+  /** What is left of the row has gone; then all its names are free. */
+  async function assertFree({ registry, engine }: TestRegistry): Promise<void> {
+    await engine.files.idle();
+    assert.deepEqual(await taken(registry), ["created", "created", "created"]);
+  }
 
-  test("are free once the deletion of the last fork was answered, in one batch", async (t) => {
-    const { registry, engine } = await rowOfForks(t);
-    assert.equal(await textOf(registry, "third"), "first second third");
-    const before = engine.files.count("writeThen", JOURNAL);
-    assert.equal(gist(await registry.delete("third")), "deleted");
-    assert.equal(engine.files.count("writeThen", JOURNAL) - before, 1);
-    assert.deepEqual(await taken(registry), FREE);
+  test("are free soon after the deletion of the last fork", async (t) => {
+    const made = await rowOfForks(t);
+    assert.equal(await textOf(made.registry, "third"), "first second third");
+    assert.equal(gist(await made.registry.delete("third")), "deleted");
+    await assertFree(made);
   });
 
-  test("are free once its time was over", async (t) => {
-    const { registry, engine } = await rowOfForks(t);
+  test("are free soon after its time was over", async (t) => {
+    const made = await rowOfForks(t);
+    const { registry, engine } = made;
     const fork = { source: "third", offset: null, place: null, subOffset: 0 };
     await registry.create("fourth", createOf({ contentType: null, fork, ttlSeconds: 1 }));
     assert.equal(gist(await registry.delete("third")), "deleted");
     engine.clock.advance(1001);
     assert.equal(await codeOf(registry, "fourth"), "stream-not-found");
-    assert.deepEqual(await taken(registry), FREE);
+    await assertFree(made);
   });
 
   for (const [end, again] of [
     ["a clean end", reopen],
     ["a crash", crashAndRecover],
   ] as const) {
-    test(`are free after the deletion also where ${end} was before it`, async (t) => {
-      const { registry } = await registryOf(t, {}, await again((await rowToEnd()).engine));
-      assert.equal(gist(await registry.delete("third")), "deleted");
-      assert.deepEqual(await taken(registry), FREE);
+    test(`are free soon after the deletion also where ${end} was before it`, async (t) => {
+      const made = await registryOf(t, {}, await again((await rowToEnd()).engine));
+      assert.equal(gist(await made.registry.delete("third")), "deleted");
+      await assertFree(made);
     });
 
-    test(`are free after the deletion also where ${end} is after it`, async (t) => {
+    test(`are free soon after the deletion also where ${end} is after it`, async (t) => {
       const made = await rowToEnd();
       assert.equal(gist(await made.registry.delete("third")), "deleted");
-      const { registry } = await registryOf(t, {}, await again(made.engine));
-      assert.deepEqual(await taken(registry), FREE);
+      await assertFree(await registryOf(t, {}, await again(made.engine)));
     });
   }
 
-  test("are free also where the last fork's deletion had to wait for a large append", async (t) => {
-    const { registry } = await rowOfForks(t);
-    assert.equal(gist(await deleteBehindLarge(registry, "third")), "deleted");
-    assert.deepEqual(await taken(registry), FREE);
-  });
-
-  test("are free soon after a kill between the batches of such a deletion", async (t) => {
-    const first = await rowToEnd();
-    first.engine.files.gate = failingAfter(1);
-    assert.equal(gist(await deleteBehindLarge(first.registry, "third")), "deleted");
-    const engine = await crashAndRecover(first.engine);
-    await engine.files.idle();
-    const { registry } = await registryOf(t, {}, engine);
-    assert.deepEqual(await taken(registry), FREE);
-  });
-
-  test("are free where the last two forks of one of them are deleted at the same time", async (t) => {
-    const { registry } = await rowOfForks(t);
+  test("are free soon after the last two forks of one of them are deleted at the same time", async (t) => {
+    const made = await rowOfForks(t);
+    const { registry } = made;
     assert.equal(gist(await registry.create("left", forkOf("third"))), "created");
     assert.equal(gist(await registry.create("right", forkOf("third"))), "created");
     const outcomes = await Promise.all(["third", "left", "right"].map((name) => registry.delete(name)));
     assert.deepEqual(outcomes.map(gist), ["deleted", "deleted", "deleted"]);
-    assert.deepEqual(await taken(registry), FREE);
+    await assertFree(made);
   });
 
   test("stay held, and what they share is there, where the deletion finds no room", async (t) => {
@@ -186,10 +164,10 @@ describe("the names of a row of deleted forks", () => {
     engine.clock.advance(1000);
     await engine.files.idle();
     assert.deepEqual(await taken(registry), ["name-held-by-forks", "name-held-by-forks", "config-mismatch"]);
-    const { registry: after } = await registryOf(t, {}, await crashAndRecover(engine));
-    assert.equal(await textOf(after, "third"), "first second third");
-    assert.equal(gist(await after.delete("third")), "deleted");
-    assert.deepEqual(await taken(after), FREE);
+    const after = await registryOf(t, {}, await crashAndRecover(engine));
+    assert.equal(await textOf(after.registry, "third"), "first second third");
+    assert.equal(gist(await after.registry.delete("third")), "deleted");
+    await assertFree(after);
   });
 });
 

@@ -97,8 +97,7 @@ export class FileStorage implements Storage {
       await parts.pool.respectLimit((error) => state.fail(error));
       const startedMs = clock.nowMs();
       const { id: directoryId, isNew } = await prepareDirectory(files, layout);
-      const maxUnwrittenBytes = Math.floor(options.tailCacheBytes / 2);
-      const recovered = await recover({ ...parts, directoryId, maxUnwrittenBytes });
+      const recovered = await recover({ ...parts, directoryId, maxUnwrittenBytes: options.tailCacheBytes / 2 });
       if (!isNew && recovered.nextBatch === 1) throw new DirectoryError(`the journal in ${layout.journal} is missing`);
       const storage = new FileStorage(options, { parts, recovered, directoryId, backupDesk, unlock });
       journal = storage.#journal;
@@ -109,7 +108,8 @@ export class FileStorage implements Storage {
       backupDesk.open({ directoryId, lastBatch: () => storage.#changes.lastBatch });
       return storage;
     } catch (error) {
-      await allEnded([parts.pool.closeAll(), journal?.close()]).finally(unlock);
+      // What failed first is the reason, whatever else does.
+      await Promise.allSettled([Promise.allSettled([parts.pool.closeAll(), journal?.close()]).then(unlock)]);
       throw explainUnusable(layout.root, error);
     }
   }

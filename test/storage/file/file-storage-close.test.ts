@@ -38,8 +38,13 @@ describe("a clean end that fails", () => {
     await created(engine.storage, "s", "kept");
     await engine.storage.close();
     const files = new WatchedFiles();
-    files.gate = failing("EIO", ["list"], /trash$/);
-    await assert.rejects(openEngine({ dir: engine.dir, files }), /EIO/);
+    const fault = failing("EIO", ["list"], /trash$/);
+    files.gate = (operation) => {
+      const error = fault(operation);
+      if (error !== undefined) files.gate = failing("ENOSPC", ["close"], JOURNAL);
+      return error;
+    };
+    await assert.rejects(openEngine({ dir: engine.dir, files }), { name: "DirectoryError", message: /EIO/ });
     assert.ok(files.count("open", JOURNAL) > 0);
     assert.deepEqual(openFiles({ files }), [0, 0]);
     const again = await openFor(t, { dir: engine.dir });

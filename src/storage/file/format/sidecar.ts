@@ -94,12 +94,17 @@ export function encodeSidecar(sidecar: Sidecar): Buffer {
   ]);
 }
 
-/** Stands in place of the sidecar of a stream whose records could not be applied: no start forgets that. */
-export function encodeNotice({ id, name }: Pick<Sidecar, "id" | "name">, damage: string): Buffer {
+/**
+ * Stands in place of the sidecar of a stream whose records could not be applied: no start forgets that. A fork's says of
+ * what it is one, so that its source is kept.
+ */
+export function encodeNotice({ id, name, config }: Pick<Sidecar, "id" | "name" | "config">, damage: string): Buffer {
+  const { forkedFrom } = config;
   return seal([
     ["format", FORMAT],
     ["id", id],
     ["name", name],
+    ...(forkedFrom === null ? [] : [["forkedFrom", forkedFrom] as const]),
     ["damage", damage],
   ]);
 }

@@ -15,8 +15,6 @@ export class StreamTies<Stream> {
   softDeleted: boolean;
   /** Deletions of it that are on their way: what comes behind them in the journal would bring it back. */
   deletions = 0;
-  /** Those of its forks whose deletions wait in the journal, by id; `null` until the first. */
-  #leaving: Set<string> | null = null;
   /** Forks that need bytes which are still there. While there is one, nothing is dropped, so none stops to count. */
   #pins = 0;
 
@@ -27,9 +25,8 @@ export class StreamTies<Stream> {
     for (const neededBefore of this.forks?.values() ?? []) if (neededBefore > earliest) this.#pins += 1;
   }
 
-  /** Forks that stay. What relies on another's leaving is behind its deletion in the journal, and fails with it. */
   get forkCount(): number {
-    return this.pendingForks + (this.forks?.size ?? 0) - (this.#leaving?.size ?? 0);
+    return this.pendingForks + (this.forks?.size ?? 0);
   }
 
   /** Whether a fork needs what would be dropped. */
@@ -39,29 +36,14 @@ export class StreamTies<Stream> {
 
   /** The fork `id` needs the bytes from `earliest` up to `neededBefore`, and no others. */
   link(id: string, neededBefore: Position, earliest: Position): void {
-    this.#unpin(id, earliest);
+    this.unlink(id, earliest);
     (this.forks ??= new Map()).set(id, neededBefore);
     if (neededBefore > earliest) this.#pins += 1;
   }
 
   /** The fork `id` is gone. */
   unlink(id: string, earliest: Position): void {
-    this.#unpin(id, earliest);
-    this.forks?.delete(id);
-    this.#leaving?.delete(id);
-  }
-
-  #unpin(id: string, earliest: Position): void {
     if ((this.forks?.get(id) ?? 0) > earliest) this.#pins -= 1;
-  }
-
-  /** The deletion of the fork `id` is in the journal's queue. */
-  leaves(id: string): void {
-    if (this.forks?.has(id) === true) (this.#leaving ??= new Set()).add(id);
-  }
-
-  /** The deletion of the fork `id` has settled: where it failed, the fork stays. */
-  settled(id: string): void {
-    this.#leaving?.delete(id);
+    this.forks?.delete(id);
   }
 }

@@ -12,7 +12,7 @@ import { emptyChange } from "../journal/frame-encoder.js";
 import type { Admission } from "./admission.js";
 import type { JournalEntry } from "../journal/journal-entry.js";
 import { sidecarPath } from "../format/layout.js";
-import { forksOnDisk, type ForksPlace } from "./forks-on-disk.js";
+import { forksOnDisk, type ForksOnDisk, type ForksPlace } from "./forks-on-disk.js";
 import { Lineage } from "../memory/lineage.js";
 import { RecordKind, type RecordKindCode } from "../format/record.js";
 import type { StreamFiles } from "../segments/stream-files.js";
@@ -118,40 +118,41 @@ export class ForkTies extends EventEmitter<ForkTieEvents> {
   }
 
   /**
-   * The same for a stream that can't be loaded. Where what it says of its forks can't be relied on, all streams are
-   * looked through: while one was forked from it, it stays, as a repair may bring it back. Its source learns of the
+   * The same for a stream that can't be loaded. What a damaged one says of its forks can't be relied on: all streams are
+   * looked through, and while one was forked from it, it stays, as a repair may bring it back. Its source learns of the
    * deletion if it can be found.
    */
   async deleteDamaged(stream: FileStream, settle: (how: Settlement) => void): Promise<DamagedRejection | null> {
     const isKnown = this.#isInMemory(stream);
+    const isDamaged = !isKnown || stream.damage !== null;
     // One that is in memory stays there meanwhile.
     stream.ties.dependents += 1;
     try {
-      if ((!isKnown || stream.damage !== null) && (await this.#mayHaveForks(stream.name))) return "needed";
+      const forks = isDamaged ? await this.#findForks(stream.name) : null;
+      if (forks !== null && forks.names.length > 0) return this.#needed(stream, forks.names);
       if (isKnown) await this.resolve(stream).catch(ifDamaged);
       // Another has come into memory, or this one is gone: it is looked for anew.
       if (this.#options.streams.get(stream.name) !== (isKnown ? stream : undefined)) return "overloaded";
       // Whatever is there in its place goes.
       stream.disk.hasDirectory = true;
-      return this.delete(stream, settle);
+      const isAlone = forks?.mayHaveMore === false;
+      return isAlone ? this.#remove(stream, settle) : this.delete(stream, settle);
     } finally {
       this.#unneededByOne(stream);
     }
   }
 
-  async #mayHaveForks(name: string): Promise<boolean> {
-    const forks = await this.#findForks(name);
-    if (forks.length === 0) return false;
+  #needed({ name }: FileStream, forks: readonly string[]): "needed" {
     const fields = { stream: name, count: forks.length, forks: JSON.stringify(forks.slice(0, MAX_NAMED)) };
     this.#options.log.warn("a damaged stream is not deleted while forks may need its bytes", fields);
-    return true;
+    return "needed";
   }
 
-  async #findForks(source: string): Promise<string[]> {
+  async #findForks(source: string): Promise<ForksOnDisk> {
     const before = this.#forksInMemory(source);
     // One that left memory before that is on disk; one that came into it since is found after it.
-    const onDisk = await forksOnDisk(this.#options, source);
-    return [...new Set([...before, ...onDisk, ...this.#forksInMemory(source)])];
+    const { names, mayHaveMore } = await forksOnDisk(this.#options, source);
+    return { names: [...new Set([...before, ...names, ...this.#forksInMemory(source)])], mayHaveMore };
   }
 
   #forksInMemory(source: string): string[] {
@@ -160,10 +161,7 @@ export class ForkTies extends EventEmitter<ForkTieEvents> {
     return [...open.map(({ name }) => name), ...unopened.forksOf(source)];
   }
 
-  /**
-   * Deletes a stream that was kept for its forks when none is left, and its source if that was: all in one batch of the
-   * journal, most often that of the last fork's deletion. What is not taken now is swept later.
-   */
+  /** Deletes a stream that was kept for its forks when none is left. What is not taken now is swept later. */
   collect(stream: FileStream): void {
     if (!stream.ties.softDeleted || stream.deleted || stream.ties.deletions > 0 || stream.forkCount > 0) return;
     this.#remove(stream, () => undefined);
@@ -179,23 +177,17 @@ export class ForkTies extends EventEmitter<ForkTieEvents> {
     if (source !== null) source.ties.dependents += 1;
     const settled = (how: Settlement): void => {
       stream.ties.deletions -= 1;
-      source?.ties.settled(stream.id);
       if (source !== null) this.#unneededByOne(source);
       settle(how);
     };
-    // What waits for a large payload would come behind the source's deletion.
-    const isHeld = stream.held !== null;
     admission.put(stream, RecordKind.delete, emptyChange(clock.nowMs()), settled, unlinking);
-    if (source === null || isHeld) return null;
-    source.ties.leaves(stream.id);
-    this.collect(source);
     return null;
   }
 
-  /** The source of a fork that is not tied to it, as one further up is damaged. */
+  /** The source of a fork that is not tied to it, as it or one further up is damaged. */
   #sourceInMemory({ config: { forkedFrom } }: FileStream): FileStream | null {
     const source = forkedFrom === null ? undefined : this.#options.streams.get(forkedFrom.name);
-    return source?.id === forkedFrom?.id && source?.damage === null ? source : null;
+    return source !== undefined && source.id === forkedFrom?.id ? source : null;
   }
 
   async #loadSource(fork: FileStream): Promise<FileStream> {

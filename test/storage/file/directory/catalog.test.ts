@@ -93,7 +93,7 @@ test("what is wrong with a sidecar is told with the stream and the file", async 
 test("the journal's records go on from a stream's own sidecar, also where a notice stands in its place", async () => {
   const layout = new Layout(tempDir());
   const directory = put(layout, "s");
-  const notice = encodeNotice({ id: "i", name: "s" }, "gone");
+  const notice = encodeNotice({ id: "i", name: "s", config: configOf() }, "gone");
   const look = async (id: string): Promise<unknown[]> => {
     const { own, isTold, isVacant, problem } = await readBase(files, id, directory);
     return [own?.id ?? null, isTold, isVacant, own === null ? problem : ""];

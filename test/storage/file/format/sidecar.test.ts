@@ -76,7 +76,7 @@ describe("a sidecar", () => {
   });
 
   test("may say itself that its stream is damaged, to humans too", () => {
-    const notice = encodeNotice({ id: "abc", name: "a" }, "0000.seg: gone");
+    const notice = encodeNotice({ id: "abc", name: "a", config: configOf() }, "0000.seg: gone");
     assert.deepEqual(decodeSidecar(notice), { kind: "damaged", problem: "0000.seg: gone", isFinal: false, isNotice: true });
     assert.equal(JSON.parse(String(notice)).name, "a");
     assert.deepEqual(decodeSidecar(Buffer.from(String(notice).replace("gone", "here"))), {

@@ -15,23 +15,6 @@ test("the ties of a stream count its forks, those on their way too", () => {
   assert.equal(ties.forkCount, 2);
 });
 
-test("a fork whose deletion is on its way does not count, unless that fails, and counts once when it is gone", () => {
-  const ties = new StreamTies(null, 0);
-  for (const id of ["f1", "f2"]) ties.link(id, 10, 0);
-  ties.leaves("f1");
-  ties.leaves("unknown");
-  assert.equal(ties.forkCount, 1);
-  ties.link("f1", 0, 0);
-  assert.equal(ties.forkCount, 1);
-  ties.settled("f1");
-  assert.equal(ties.forkCount, 2);
-  ties.leaves("f1");
-  ties.unlink("f1", 0);
-  assert.equal(ties.forkCount, 1);
-  ties.settled("f1");
-  assert.equal(ties.forkCount, 1);
-});
-
 test("a fork holds trims while it is on its way, and while it needs bytes that are there", () => {
   const ties = new StreamTies(null, 5);
   assert.equal(ties.holdsTrims, false);

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { existsSync, readFileSync, rmSync, truncateSync, writeFileSync } from "node:fs";
 import { describe, test, type TestContext } from "node:test";
 import { FileStream } from "../../../../src/storage/file/memory/file-stream.js";
-import { Layout, sidecarPath } from "../../../../src/storage/file/format/layout.js";
+import { Layout, segmentPath, sidecarPath } from "../../../../src/storage/file/format/layout.js";
 import { DamagedStreamError, type Storage } from "../../../../src/storage/storage.js";
 import {
   append,
@@ -14,6 +14,7 @@ import {
   forked,
   loaded,
   openEngine,
+  openFor,
   originAt,
   readAll,
   recordOf,
@@ -49,6 +50,14 @@ const cutOff: Harm = (path) => {
 };
 
 const unreadable: Harm = (harmed) => (operation) => (operation.kind === "read" && operation.path === harmed ? diskError("EIO") : undefined);
+
+/** Nothing can be written into a stream's directory: neither its segments nor that it is damaged. */
+function unwritable(directory: string): Gate {
+  return ({ kind, path }) => {
+    const isSegment = kind === "open" && path.endsWith(".seg");
+    return path.startsWith(`${directory}/`) && (isSegment || kind === "createNew" || kind === "rename") ? diskError("EACCES") : undefined;
+  };
+}
 
 const HARMS = [
   ["whose sidecar is cut off", cutOff],
@@ -312,6 +321,63 @@ describe("forks", () => {
         assert.equal(existsSync(new Layout(dir).streamDirectory("source")), false);
       });
     }
+
+  test("of a source that can't be written are forgotten by it, so that it can be deleted behind them", async (t) => {
+    const first = await sourceToBeHarmed();
+    const source = await loaded(first.storage, "source");
+    await forked(first.storage, source, "one");
+    const second = await reopen(first);
+    await append(second.storage, await loaded(second.storage, "source"), "more");
+    const dir = await crash(second);
+    const files = new WatchedFiles();
+    files.gate = unwritable(new Layout(dir).streamDirectory("source"));
+    const engine = await openFor(t, { dir, files });
+    const { storage } = engine;
+    await files.idle();
+    for (const name of ["source", "one"]) await assert.rejects(storage.load(name), DamagedStreamError);
+    assert.equal(await storage.deleteDamaged("source"), "needed");
+    assert.equal(await storage.deleteDamaged("one"), "durable");
+    assert.equal(await storage.deleteDamaged("source"), "durable");
+    files.gate = null;
+    await files.idle();
+    assert.equal(isOnDisk(engine, "source"), false);
+    assert.equal((await created(storage, "source", "anew")).state.tail, 4);
+  });
+
+  test("are forgotten also by a source that has been damaged since it was loaded", async (t) => {
+    const first = await sourceToBeHarmed();
+    await forked(first.storage, await loaded(first.storage, "source"), "one");
+    const { dir, storage, files } = await reopen(first);
+    t.after(() => storage.close());
+    const source = await loaded(storage, "source");
+    files.gate = unwritable(new Layout(dir).streamDirectory("source"));
+    await append(storage, source, "more");
+    await storage.persist(source).catch(() => undefined);
+    await assert.rejects(storage.load("one"), DamagedStreamError);
+    assert.equal(source.forkCount, 1);
+    assert.equal(await storage.deleteDamaged("one"), "durable");
+    assert.equal(source.forkCount, 0);
+    files.gate = null;
+  });
+
+  test("that may be there, but can't be read, keep a source that knows of them", async (t) => {
+    const first = await sourceToBeHarmed();
+    await forked(first.storage, await loaded(first.storage, "source"), "one");
+    const second = await reopen(first);
+    await append(second.storage, await loaded(second.storage, "source"), "more");
+    const dir = await crash(second);
+    const files = new WatchedFiles();
+    const [source, one] = ["source", "one"].map((name) => new Layout(dir).streamDirectory(name));
+    const refuse = unwritable(source ?? "");
+    files.gate = (operation) =>
+      operation.kind === "read" && operation.path === sidecarPath(one ?? "") ? diskError("EIO") : refuse(operation);
+    const { storage } = await openFor(t, { dir, files });
+    await files.idle();
+    await assert.rejects(storage.load("source"), DamagedStreamError);
+    assert.equal(await storage.deleteDamaged("source"), "durable");
+    await files.idle();
+    assert.ok(existsSync(segmentPath(source ?? "", 0)), "it is only marked");
+  });
 
   for (const order of ["dcb", "bcd", "cbd"])
     test(`in a row, of which the first is damaged, can all be deleted: ${order}`, async (t) => {

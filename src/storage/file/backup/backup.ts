@@ -196,7 +196,7 @@ class Pass {
       // Where a file went meanwhile, why it went is the reason.
       await this.#journal.copyTo(batch).finally(() => source.confirm());
       // By now the journal says of those that were absent what became of them.
-      for (const payload of absent) if (!(await this.#hasPayload(payload))) this.#reportLost(payload);
+      for (const payload of absent) if (!(await this.#hasPayload(payload))) await this.#reportLost(payload);
       absent = [];
       for (const payload of late.slice(seen)) if (!(await this.#hasPayload(payload))) absent.push(payload);
       seen = late.length;
@@ -205,8 +205,9 @@ class Pass {
     throw new DirectoryError("large appends are made and deleted too fast to be copied: run the backup again");
   }
 
-  #reportLost({ identity, segmentStart }: LatePayload): void {
+  async #reportLost({ identity, segmentStart }: LatePayload): Promise<void> {
     const file = segmentPath(this.#parts.places.from.streamDirectory(identity.name), segmentStart);
+    await this.#streams.doubt(dirname(file));
     this.#report({ stream: identity.name, file, problem: "an append in it does not match its checksum" });
   }
 

@@ -41,24 +41,27 @@ export async function copyGrowing(files: SystemFiles, file: GrowingFile, tally: 
   const { from, to, wanted, known, isDoubted, isSealed } = file;
   const there = await files.status(to);
   // It was sealed when it got its second name, and is the last one again: what ends a stream early does that.
-  if (!isSealed && there !== null && there.links > 1 && (await isSame(files, from, there))) await unshare(files, to);
+  if (!isSealed && there !== null && there.links > 1 && (await isSame(files, from, there)))
+    await copyWhole(files, from, to);
   const isKnown =
     known !== null &&
     there !== null &&
     there.size >= known.length &&
-    !(isDoubted && (await crcAt(files, to, known.length)) !== known.crc);
+    !(isDoubted && (await crcOfCopy(files, to, known.length)) !== known.crc);
   if (isKnown && known.length === wanted.length && known.crc === wanted.crc) return kept(wanted, tally);
   const source = await readingFrom(from, () => files.status(from));
   if (source === null) return "missing";
-  if (isSealed && source.inode === there?.inode && source.device === there.device) return kept(wanted, tally);
+  const isLinked = isSealed && source.inode === there?.inode && source.device === there.device;
+  const crcOfSource = (): Promise<number> => readingFrom(from, () => crcAt(files, from, wanted.length));
+  if (isLinked) return isDoubted && (await crcOfSource()) !== wanted.crc ? "damaged" : kept(wanted, tally);
   let isSound = true;
   let unreadable: UnreadableError | null = null;
   if (isSealed && source.size === wanted.length) {
-    if (there?.size === wanted.length && (await crcAt(files, to, wanted.length)) === wanted.crc)
+    if (there?.size === wanted.length && (await crcOfCopy(files, to, wanted.length)) === wanted.crc)
       return kept(wanted, tally);
     // A link would replace what is there, which may be sound where this is not.
     try {
-      isSound = there === null || (await readingFrom(from, () => crcAt(files, from, wanted.length))) === wanted.crc;
+      isSound = (there === null && !isDoubted) || (await crcOfSource()) === wanted.crc;
     } catch (error) {
       // What is not there yet may be readable all the same.
       if (!(error instanceof UnreadableError)) throw error;
@@ -87,14 +90,27 @@ async function copyRest(
 ): Promise<CopyOutcome> {
   const { to, wanted } = file;
   const length = Math.min(there.size, wanted.length);
-  const begun = known !== null && known.length <= length ? known : { length, crc: await crcAt(files, to, length) };
-  if (there.links > 1) await unshare(files, to);
+  const crc = known !== null && known.length <= length ? known.crc : await crcOfCopy(files, to, length);
+  if (crc === null || (there.links > 1 && !(await hasUnshared(files, to)))) return copyAnew(files, file, tally);
+  const begun = known !== null && known.length <= length ? known : { length, crc };
   const outcome = await copyFrom(files, file, begun, tally);
   if (outcome !== "damaged" || begun.length === 0) return outcome;
   // It is what came after the known part that is damaged.
-  if (begun === known && (await crcAt(files, to, known.length)) === known.crc) return outcome;
-  await files.unlink(to);
-  return copyFrom(files, file, NOTHING, tally);
+  if (begun === known && (await crcOfCopy(files, to, known.length)) === known.crc) return outcome;
+  return copyAnew(files, file, tally);
+}
+
+/** Copies all of a file. What is there stays until a sound copy takes its place: there may never be a better one. */
+async function copyAnew(files: SystemFiles, file: GrowingFile, tally: Tally): Promise<CopyOutcome> {
+  const unready = replacementPath(file.to);
+  await removeFile(files, unready);
+  try {
+    const outcome = await copyFrom(files, { ...file, to: unready }, NOTHING, tally);
+    if (outcome === "changed") await files.rename(unready, file.to);
+    return outcome;
+  } finally {
+    await removeFile(files, unready);
+  }
 }
 
 async function isSame(files: SystemFiles, path: string, { device, inode }: FileStatus): Promise<boolean> {
@@ -185,6 +201,21 @@ async function crcAt(files: SystemFiles, path: string, length: number): Promise<
   } finally {
     await file.close();
   }
+}
+
+/** The checksum of the beginning of a copy; `null` where the backup's disk does not give it. */
+function crcOfCopy(files: SystemFiles, path: string, length: number): Promise<number | null> {
+  return readingFrom(path, () => crcAt(files, path, length)).catch(nothingIfUnreadable);
+}
+
+/** Whether the copy could be given bytes of its own: the backup's disk may not give those that it has. */
+async function hasUnshared(files: SystemFiles, path: string): Promise<boolean> {
+  return (await copyWhole(files, path, path).catch(nothingIfUnreadable)) !== null;
+}
+
+function nothingIfUnreadable(error: unknown): null {
+  if (!(error instanceof UnreadableError)) throw error;
+  return null;
 }
 
 /** Gives the file at `path` bytes of its own: what has other names is never written to. */

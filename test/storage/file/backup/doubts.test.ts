@@ -6,7 +6,7 @@ import { Doubts, EVERYTHING } from "../../../../src/storage/file/backup/doubts.j
 import { DirectoryError } from "../../../../src/storage/file/directory/lock.js";
 import { Layout, segmentPath, sidecarPath } from "../../../../src/storage/file/format/layout.js";
 import { backedUp, filesWith, makeBackup, without } from "../../../helpers/backup.js";
-import { append, bytesOf, loaded, openFor } from "../../../helpers/engine.js";
+import { append, bytesOf, created, loaded, openEngine, openFor, recordOf } from "../../../helpers/engine.js";
 import { findings } from "../../../helpers/repaired-directory.js";
 import { flipBit } from "../../../helpers/spoilt-files.js";
 import { tempDir } from "../../../helpers/temp-dir.js";
@@ -28,14 +28,18 @@ describe("doubts", () => {
   });
 
   test("are of everything where there are too many to name", async () => {
-    const doubts = new Doubts([], () => Promise.resolve());
+    let saves = 0;
+    const doubts = new Doubts([], () => Promise.resolve(void (saves += 1)));
     doubts.beginPass();
-    for (let index = 0; index <= 1000; index += 1) await doubts.add(String(index));
+    for (let index = 0; index < 5000; index += 1) await doubts.add(String(index));
     assert.deepEqual(doubts.names, [EVERYTHING]);
+    assert.equal(saves, 1001);
     doubts.beginPass();
     assert.ok(doubts.has("another"));
+    await doubts.add("another");
+    assert.equal(saves, 1001);
     doubts.endPass();
-    assert.deepEqual(doubts.names, []);
+    assert.deepEqual(doubts.names, ["another"]);
   });
 
   test("are added one by one, and fail where they can't be kept", async () => {
@@ -107,6 +111,17 @@ describe("a backup of a damaged stream", () => {
     await assertTold(makeBackup(dir, dest));
     spoil(layout);
     await assertSound(dir, dest);
+  });
+
+  test("tells each time also of an append that only the journal knew", async () => {
+    const engine = await openEngine();
+    await append(engine.storage, await created(engine.storage, "s", bytesOf(9000)), recordOf("", { closes: true }));
+    flipBit(segmentPath(new Layout(engine.dir).streamDirectory("s"), 0), 100);
+    const dest = join(tempDir(), "backup");
+    assert.match((await makeBackup(engine.dir, dest)).lines.join(), /^s: .*: an append in it does not match its checksum$/);
+    await engine.storage.close();
+    for (let time = 1; time <= 2; time += 1)
+      assert.match((await makeBackup(engine.dir, dest)).lines.join(), /^s: .*: it does not match its checksum$/);
   });
 
   test("puts right what it has once the file can be read", async () => {

@@ -1,11 +1,11 @@
 import assert from "node:assert/strict";
-import { linkSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { linkSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, test } from "node:test";
 import { copyGrowing } from "../../../../src/storage/file/backup/file-copy.js";
 import { Tally } from "../../../../src/storage/file/backup/tally.js";
 import { UnreadableError } from "../../../../src/storage/file/backup/unreadable.js";
-import { systemFiles, type OpenFile, type OpenMode } from "../../../../src/storage/file/disk/files.js";
+import { systemFiles, type OpenFile, type OpenMode, type SystemFiles } from "../../../../src/storage/file/disk/files.js";
 import { crc32 } from "../../../../src/storage/file/format/crc32.js";
 import { tempDir } from "../../../helpers/temp-dir.js";
 import { diskError } from "../../../helpers/watched-files.js";
@@ -60,30 +60,36 @@ test("what is new of a sealed file is copied, though what was copied before can'
   const [from, to] = [join(dir, "a.seg"), join(dir, "backup.seg")];
   writeFileSync(from, BYTES);
   writeFileSync(to, BYTES.subarray(0, 8));
-  const real = systemFiles(false);
-  const files = {
-    ...real,
-    open: async (path: string, mode: OpenMode): Promise<OpenFile> => {
-      const file = await real.open(path, mode);
-      const read: OpenFile["read"] = async (buffer, offset, length, position) => {
-        if (path === from && position < 8) throw diskError("EIO");
-        return file.read(buffer, offset, length, position);
-      };
-      return new Proxy(file, { get: (target, name) => (name === "read" ? read : bound(target, name)) });
-    },
-  };
+  const files = withoutBeginning(from);
   const wanted = { length: BYTES.length, crc: crc32(BYTES) };
   const known = { length: 8, crc: crc32(BYTES.subarray(0, 8)) };
   await assert.rejects(copyGrowing(files, { from, to, wanted, known, isSealed: true, isDoubted: false }, new Tally()), UnreadableError);
   assert.deepEqual(readFileSync(to), BYTES);
-  // A damaged copy does not stay in full length: the next backup would take it for what was copied.
+  // A damaged copy stays where there is nothing better: the stream is doubted, so that the next backup looks again.
   writeFileSync(to, "What was written");
   await assert.rejects(
     copyGrowing(files, { from, to, wanted, known: null, isSealed: true, isDoubted: false }, new Tally()),
     UnreadableError,
   );
-  assert.ok(statSync(to).size < BYTES.length);
+  assert.equal(readFileSync(to, "latin1"), "What was written");
+  assert.deepEqual(readdirSync(dir).sort(), ["a.seg", "backup.seg"]);
 });
+
+/** Files of which the first bytes of some can't be read. */
+function withoutBeginning(...paths: readonly string[]): SystemFiles {
+  const real = systemFiles(false);
+  return {
+    ...real,
+    open: async (path: string, mode: OpenMode): Promise<OpenFile> => {
+      const file = await real.open(path, mode);
+      const read: OpenFile["read"] = async (buffer, offset, length, position) => {
+        if (paths.includes(path) && position < 8) throw diskError("EIO");
+        return file.read(buffer, offset, length, position);
+      };
+      return new Proxy(file, { get: (target, name) => (name === "read" ? read : bound(target, name)) });
+    },
+  };
+}
 
 function bound(target: OpenFile, name: string | symbol): unknown {
   const own: unknown = Reflect.get(target, name);
@@ -102,4 +108,58 @@ test("bytes of a doubted copy are looked at, and sound ones stay where the file 
   assert.deepEqual([await copy(true), readFileSync(to)], ["changed", BYTES]);
   writeFileSync(from, "What was written");
   assert.deepEqual([await copy(true), readFileSync(to)], ["kept", BYTES]);
+});
+
+describe("the copy of a doubted file", () => {
+  const wanted = { length: BYTES.length, crc: crc32(BYTES) };
+  const WRONG = "What was written";
+
+  /** A file and a copy of it, with these bytes, and what comes of copying it again. */
+  function pair(there: string | null): { from: string; to: string; copy: (isSealed: boolean, files?: SystemFiles) => Promise<string> } {
+    const dir = tempDir();
+    const [from, to] = [join(dir, "a.seg"), join(dir, "backup.seg")];
+    writeFileSync(from, BYTES);
+    if (there !== null) writeFileSync(to, there);
+    const copy = (isSealed: boolean, files = systemFiles(false)): Promise<string> =>
+      copyGrowing(files, { from, to, wanted, known: wanted, isSealed, isDoubted: true }, new Tally());
+    return { from, to, copy };
+  }
+
+  for (const isSealed of [true, false]) {
+    test(`stays where the file has become worse, sealed: ${isSealed}`, async () => {
+      const { from, to, copy } = pair(WRONG);
+      await assert.rejects(copy(isSealed, withoutBeginning(from)), UnreadableError);
+      assert.equal(readFileSync(to, "latin1"), WRONG);
+      for (const worse of ["", "What", "what was Written"]) {
+        writeFileSync(from, worse);
+        assert.equal(await copy(isSealed), "damaged");
+        assert.equal(readFileSync(to, "latin1"), WRONG, worse);
+      }
+    });
+
+    test(`is made anew where the backup's disk does not give it, sealed: ${isSealed}`, async () => {
+      const { to, copy } = pair(WRONG);
+      assert.equal(await copy(isSealed, withoutBeginning(to)), "changed");
+      assert.deepEqual(readFileSync(to), BYTES);
+    });
+
+    test(`is no second name of a damaged file, sealed: ${isSealed}`, async () => {
+      const { from, to, copy } = pair(null);
+      writeFileSync(from, WRONG);
+      assert.equal(await copy(isSealed), "damaged");
+      assert.notEqual(statSync(from).ino, statSync(to).ino);
+    });
+  }
+
+  test("is looked at also where it is a second name, and one that can't be read is the file's trouble", async () => {
+    const { from, to, copy } = pair(null);
+    linkSync(from, to);
+    assert.equal(await copy(true), "kept");
+    await assert.rejects(copy(true, withoutBeginning(from, to)), UnreadableError);
+    await assert.rejects(copy(false, withoutBeginning(from, to)), { path: from });
+    writeFileSync(from, WRONG);
+    assert.equal(await copy(true), "damaged");
+    rmSync(from);
+    assert.equal(await copy(true), "missing");
+  });
 });

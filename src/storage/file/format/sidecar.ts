@@ -95,8 +95,8 @@ export function encodeSidecar(sidecar: Sidecar): Buffer {
 }
 
 /**
- * Stands in place of the sidecar of a stream whose records could not be applied: no start forgets that. A fork's says of
- * what it is one, so that its source is kept.
+ * Stands in place of the sidecar of a stream whose records could not be applied: no start forgets that. A fork's names
+ * its source, so that this is kept.
  */
 export function encodeNotice({ id, name, config }: Pick<Sidecar, "id" | "name" | "config">, damage: string): Buffer {
   const { forkedFrom } = config;

@@ -5,8 +5,8 @@ export const STREAM_MUTANTS: readonly Mutant[] = [
   {
     fault: "a deleted fork holds its source",
     file: "storage/file/writing/fork-ties.ts",
-    code: "const unlinking = stream.ties.parent === null ? null",
-    becomes: "const unlinking = stream.ties.parent === null || stream !== null ? null",
+    code: "const unlinking = source === null ? null",
+    becomes: "const unlinking = source === null || stream !== null ? null",
     seed: 13,
   },
   {

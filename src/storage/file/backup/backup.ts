@@ -8,7 +8,7 @@ import { DirectoryError } from "../directory/lock.js";
 import { errorPath, type SystemFiles } from "../disk/files.js";
 import { replaceFile } from "../disk/replacement.js";
 import { crc32 } from "../format/crc32.js";
-import { Layout, segmentPath, sidecarPath } from "../format/layout.js";
+import { isShardName, Layout, segmentPath, sidecarPath } from "../format/layout.js";
 import { claimedSidecar, encodeSidecar } from "../format/sidecar.js";
 import { Destination } from "./destination.js";
 import { copyWhole, readRange, unshare } from "./file-copy.js";
@@ -137,7 +137,8 @@ class Pass {
     const { files, from, to, tally } = places;
     // What would end it is looked for first: until then, the earlier backup is whole.
     if (!source.isServed) await this.#journal.assertSound();
-    const shards = (await files.list(from.streams)).filter((shard) => /^[0-9a-f]{2}$/.test(shard));
+    const shards = (await files.list(from.streams)).filter(isShardName);
+    await destination.assertNoneLost(shards);
     for (const shard of shards) this.#total += (await files.list(join(from.streams, shard))).length;
     this.#options.stop.throwIfAborted();
     await destination.begin();

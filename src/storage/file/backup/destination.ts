@@ -68,6 +68,19 @@ export class Destination {
     this.#unlock = unlock;
   }
 
+  /**
+   * Throws {@link DirectoryError} where streams are here of which the directory has lost even the place: it has only these
+   * `shards`. A server's start makes all.
+   */
+  async assertNoneLost(shards: readonly string[]): Promise<void> {
+    const { files, from } = this.#options;
+    for (const shard of await files.list(this.layout.streams)) {
+      if (shards.includes(shard) || (await files.list(join(this.layout.streams, shard))).length === 0) continue;
+      const lost = join(from.streams, shard);
+      throw new DirectoryError(`${lost} is missing, and the backup ${this.layout.root} has streams of it`);
+    }
+  }
+
   /** From now on it is no complete backup. */
   async begin(): Promise<void> {
     const { files } = this.#options;

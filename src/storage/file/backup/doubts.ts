@@ -46,7 +46,7 @@ export class Doubts {
   /** The stream is doubted, and that is permanent once this resolves. */
   async add(name: string): Promise<void> {
     const isNamed = this.#before.has(name) || this.#now.has(name) || this.names.includes(EVERYTHING);
-    this.#now.add(this.#now.size < MAX_NAMES ? name : EVERYTHING);
+    if (!this.#now.has(name)) this.#now.add(this.#now.size < MAX_NAMES ? name : EVERYTHING);
     if (isNamed) return this.#saved;
     this.#saved = this.#saved.then(this.#save);
     await this.#saved;

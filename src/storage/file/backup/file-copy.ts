@@ -90,13 +90,14 @@ async function copyRest(
 ): Promise<CopyOutcome> {
   const { to, wanted } = file;
   const length = Math.min(there.size, wanted.length);
-  const crc = known !== null && known.length <= length ? known.crc : await crcOfCopy(files, to, length);
+  const isAll = known?.length === length;
+  // Behind what is known there may be more, which may be sound where the source is not.
+  const crc = isAll ? known.crc : await crcOfCopy(files, to, length);
   if (crc === null || (there.links > 1 && !(await hasUnshared(files, to)))) return copyAnew(files, file, tally);
-  const begun = known !== null && known.length <= length ? known : { length, crc };
-  const outcome = await copyFrom(files, file, begun, tally);
-  if (outcome !== "damaged" || begun.length === 0) return outcome;
+  const outcome = await copyFrom(files, file, { length, crc }, tally);
+  if (outcome !== "damaged" || length === 0) return outcome;
   // It is what came after the known part that is damaged.
-  if (begun === known && (await crcOfCopy(files, to, known.length)) === known.crc) return outcome;
+  if (isAll && (await crcOfCopy(files, to, length)) === crc) return outcome;
   return copyAnew(files, file, tally);
 }
 

@@ -79,6 +79,11 @@ export function formerFilesPath(layout: Layout, format: number): string {
   return join(layout.root, `before-format-${format}`);
 }
 
+/** Whether a name in `streams/` is that of one of the 256 directories of streams. */
+export function isShardName(fileName: string): boolean {
+  return /^[0-9a-f]{2}$/.test(fileName);
+}
+
 /** Whether a name in the data directory is that of a directory with former files. */
 export function isFormerFiles(fileName: string): boolean {
   return /^before-format-\d+$/.test(fileName);

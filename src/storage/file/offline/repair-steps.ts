@@ -3,7 +3,7 @@ import type { Log } from "../../../ops/log.js";
 import type { Position } from "../../storage.js";
 import type { DataDirectory } from "../directory/directory.js";
 import { Quarantine } from "../directory/quarantine.js";
-import { sidecarPath } from "../format/layout.js";
+import { isShardName, sidecarPath } from "../format/layout.js";
 import type { Sidecar } from "../format/sidecar.js";
 import { ForkRelations } from "../survey/fork-relations.js";
 import { surveyJournal, type Survey } from "../survey/journal-survey.js";
@@ -87,7 +87,7 @@ export class RepairSteps {
   async *directories(): AsyncGenerator<string> {
     const { files, layout } = this.options;
     for (const shard of await files.list(layout.streams)) {
-      if (!/^[0-9a-f]{2}$/.test(shard)) continue;
+      if (!isShardName(shard)) continue;
       for (const entry of await files.list(join(layout.streams, shard))) yield join(layout.streams, shard, entry);
     }
   }

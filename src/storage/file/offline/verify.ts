@@ -6,11 +6,12 @@ import {
   claimIdOf,
   isFormerFiles,
   isPutAside,
+  isShardName,
   journalSequenceOf,
   keptSequenceOf,
+  type Layout,
   segmentPath,
   sidecarPath,
-  type Layout,
 } from "../format/layout.js";
 import { behindKept } from "./journal-replay.js";
 import type { OfflineDirectory } from "./offline.js";
@@ -167,7 +168,7 @@ class Verification {
   async *#directories(shards: readonly string[], journaled: Map<string, JournaledStream>): AsyncGenerator<string> {
     for (const shard of shards) {
       const path = join(this.#options.layout.streams, shard);
-      const isShard = /^[0-9a-f]{2}$/.test(shard);
+      const isShard = isShardName(shard);
       const entries = isShard ? await this.#entriesOf(shard) : "it is no directory of streams";
       if (typeof entries !== "string") {
         yield* entries;

@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { StorageBusyError } from "../../storage.js";
 import { errorCode, isBusy, isSystemError, readWhole } from "../disk/files.js";
-import { sidecarPath } from "../format/layout.js";
+import { isShardName, sidecarPath } from "../format/layout.js";
 import { forkOf } from "../format/sidecar.js";
 import type { StreamFiles } from "../segments/stream-files.js";
 import type { Trash } from "../segments/trash.js";
@@ -27,7 +27,7 @@ export async function forksOnDisk({ files, layout, trash }: ForksPlace, source: 
   const own = layout.streamDirectory(source);
   const names: string[] = [];
   let mayHaveMore = false;
-  for (const shard of await listed(files.list(layout.streams))) {
+  for (const shard of (await listed(files.list(layout.streams))).filter(isShardName)) {
     const entries = await listed(files.list(join(layout.streams, shard)));
     for (const directory of entries.map((entry) => join(layout.streams, shard, entry))) {
       if (directory === own) continue;

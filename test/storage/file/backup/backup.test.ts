@@ -403,6 +403,17 @@ describe("a backup of what is damaged", () => {
     );
   });
 
+  test("is refused where it has lost the place of streams that the backup has, and the backup stays whole", async () => {
+    const engine = await withSegments();
+    await engine.storage.close();
+    const dest = newDest();
+    await makeBackup(engine.dir, dest);
+    const shard = join(new Layout(engine.dir).streamDirectory("s"), "..");
+    rmSync(shard, { recursive: true });
+    await assert.rejects(makeBackup(engine.dir, dest), { message: `${shard} is missing, and the backup ${dest} has streams of it` });
+    await assertSays(dest, { s: TEXT });
+  });
+
   test("is refused where the journal is damaged", async () => {
     const engine = await withSegments();
     await created(engine.storage, "t", "x");

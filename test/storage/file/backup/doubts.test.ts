@@ -27,6 +27,13 @@ describe("doubts", () => {
     assert.deepEqual(doubts.names, ["b"]);
   });
 
+  test("name a stream once, however often it is doubted", async () => {
+    const doubts = new Doubts([], () => Promise.resolve());
+    doubts.beginPass();
+    for (let index = 0; index < 2000; index += 1) await doubts.add(String(index % 1000));
+    assert.equal(doubts.names.length, 1000);
+  });
+
   test("are of everything where there are too many to name", async () => {
     let saves = 0;
     const doubts = new Doubts([], () => Promise.resolve(void (saves += 1)));

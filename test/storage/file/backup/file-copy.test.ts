@@ -52,7 +52,7 @@ test("a sound beginning of a copy is not replaced by a damaged file, by link or 
   }
   writeFileSync(from, "What was written");
   const outcome = await copyGrowing(systemFiles(false), { from, to, wanted, known, isSealed: true, isDoubted: false }, new Tally());
-  assert.deepEqual([outcome, readFileSync(to, "latin1")], ["damaged", "what was written"]);
+  assert.deepEqual([outcome, readFileSync(to, "latin1")], ["damaged", "what was Written"]);
 });
 
 test("what is new of a sealed file is copied, though what was copied before can't be read again", async () => {
@@ -108,6 +108,29 @@ test("bytes of a doubted copy are looked at, and sound ones stay where the file 
   assert.deepEqual([await copy(true), readFileSync(to)], ["changed", BYTES]);
   writeFileSync(from, "What was written");
   assert.deepEqual([await copy(true), readFileSync(to)], ["kept", BYTES]);
+});
+
+test("what a copy has behind what is known stays where the file is damaged there, and is used where it is sound", async () => {
+  const dir = tempDir();
+  const [from, to] = [join(dir, "a.seg"), join(dir, "backup.seg")];
+  const wanted = { length: BYTES.length, crc: crc32(BYTES) };
+  const known = { length: 4, crc: crc32(BYTES.subarray(0, 4)) };
+  const copy = (there: string): Promise<string> => {
+    writeFileSync(to, there);
+    return copyGrowing(systemFiles(false), { from, to, wanted, known, isSealed: false, isDoubted: false }, new Tally());
+  };
+  writeFileSync(from, "what was Written");
+  for (const there of ["what was written", "what was written, and more"]) {
+    assert.equal(await copy(there), "changed");
+    assert.deepEqual(readFileSync(to), BYTES);
+  }
+  assert.equal(await copy("what was wri"), "changed");
+  assert.deepEqual(readFileSync(to), BYTES);
+  assert.equal(await copy("what Was written"), "damaged");
+  assert.equal(readFileSync(to, "latin1"), "what Was written");
+  writeFileSync(from, BYTES);
+  assert.equal(await copy("what Was"), "changed");
+  assert.deepEqual(readFileSync(to), BYTES);
 });
 
 describe("the copy of a doubted file", () => {

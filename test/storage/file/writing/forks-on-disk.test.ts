@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
-import { readFileSync, writeFileSync } from "node:fs";
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { test } from "node:test";
 import { Layout, sidecarPath } from "../../../../src/storage/file/format/layout.js";
 import { decodeSidecar, encodeNotice, isNotice } from "../../../../src/storage/file/format/sidecar.js";
@@ -48,7 +49,10 @@ test("a sidecar that can't be read may be a fork's, one that can't be opened now
 });
 
 test("a directory that can't be listed is a reason to ask again, what is none has no forks", async () => {
-  const { find, files } = await withForks();
+  const { find, files, dir } = await withForks();
+  mkdirSync(join(dir, "streams", "lost+found"));
+  files.gate = failing("EACCES", ["list"], /lost.found$/);
+  assert.deepEqual(await find(), ["one", "two"]);
   for (const code of ["EIO", "EACCES"]) {
     files.gate = failing(code, ["list"], /streams.[0-9a-f]{2}$/);
     await assert.rejects(find(), StorageBusyError, code);

@@ -69,8 +69,8 @@ export class Destination {
   }
 
   /**
-   * Throws {@link DirectoryError} where streams are here of which the directory has lost even the place: it has only these
-   * `shards`. A server's start makes all.
+   * Throws {@link DirectoryError} where streams are here of which the directory has lost even the place: it has only
+   * these `shards`. A server's start makes all.
    */
   async assertNoneLost(shards: readonly string[]): Promise<void> {
     const { files, from } = this.#options;

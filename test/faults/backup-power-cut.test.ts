@@ -107,7 +107,9 @@ test("a backup whose power goes at any moment is refused or complete, and is com
     for (const [at, { dir, streams }] of moments.entries()) {
       for (let cut = 0; cut < 2; cut += 1) {
         const files = new TwoDisks(disk);
-        files.cutAfter(random.integer(1, lengths[at] ?? 1));
+        const length = lengths[at] ?? 1;
+        // Every other seed also in the last steps, where it becomes complete.
+        files.cutAfter(random.integer(cut === 0 && seed % 2 === 0 ? Math.max(1, length - 5) : 1, length));
         const hasEnded = await makeBackup(copyOf(dir), DEST, { files }).then(
           () => true,
           (error: unknown) => !/the power went/.test(String(error)) && Promise.reject(error),

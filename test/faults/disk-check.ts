@@ -97,7 +97,10 @@ function checkReferences(disk: SimulatedDisk, layout: Layout, names: readonly Na
       () => `${name} was forked from ${forkedFrom?.name} ${forkedFrom?.id}, which does not know it`,
     );
     must(!softDeleted || (forks?.size ?? 0) > 0, () => `${name} is deleted and has no forks, but is there`);
-    const isThere = names.some(({ incarnations }) => incarnations.some((incarnation) => incarnation.id === id && !incarnation.dead));
+    // One that memory had no room for whenever it was looked for has shown nobody its id.
+    const isThere = names.some((known) =>
+      known.incarnations.some((one) => !one.dead && (one.id === id || (one.id === null && known.name === name))),
+    );
     must(softDeleted || isThere, () => `${name} ${id} is on disk, but not there`);
   }
 }

@@ -211,7 +211,7 @@ function crcOfCopy(files: SystemFiles, path: string, length: number): Promise<nu
 
 /** Whether the copy could be given bytes of its own: the backup's disk may not give those that it has. */
 async function hasUnshared(files: SystemFiles, path: string): Promise<boolean> {
-  return (await copyWhole(files, path, path).catch(nothingIfUnreadable)) !== null;
+  return (await unshare(files, path).catch(nothingIfUnreadable)) !== null;
 }
 
 function nothingIfUnreadable(error: unknown): null {

@@ -352,7 +352,7 @@ export class Client {
     const outcome = await process.registry.delete(name.name);
     if (!process.isAlive) return;
     this.#trace?.(`deleted ${name.name}: ${JSON.stringify(outcome)}`);
-    this.#ledger.deletionAnswered(process, name, sent, outcome);
+    this.#ledger.deletionAnswered(process, sent, outcome);
     this.#onAnswer(outcome.kind === "refused");
   }
 

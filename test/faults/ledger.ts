@@ -20,6 +20,13 @@ import type { RunningProcess } from "./running-process.js";
 
 const NO_BYTES = Buffer.alloc(0);
 
+/** A deletion that was asked for: `targets` are the streams that it may have met until now. */
+interface OpenDeletion {
+  readonly since: number;
+  readonly name: Name;
+  readonly targets: Incarnation[];
+}
+
 /** Whether a stream is refused as memory has no room for it. That says nothing of it, and takes no fault. */
 export function isForLackOfMemory({ detail }: Refused): boolean {
   return detail === TOO_MANY_PRODUCERS.detail || detail === TOO_MANY_STREAMS.detail;
@@ -41,7 +48,8 @@ export class Ledger {
   readonly holders: Holders;
   readonly #operations = new Map<number, Operation>();
   readonly #identities = new Identities();
-  readonly #openDeletes = new Set<number>();
+  /** Deletions on their way, by when they were asked for: each may delete what is made under its name meanwhile, too. */
+  readonly #openDeletes = new Map<number, OpenDeletion>();
   /** Appends on their way, by name: any of them may touch a stream at any moment. */
   readonly #underWay = new Map<Name, number>();
   #tick = 0;
@@ -164,6 +172,7 @@ export class Ledger {
   ): Incarnation {
     const incarnation = new Incarnation(initial, { ...config, ttlMode: this.#ttlMode }, nowMs, this.alive(name), origin);
     name.incarnations.push(incarnation);
+    for (const deletion of this.#openDeletes.values()) if (deletion.name === name) this.#mayDelete(deletion, incarnation);
     initial.inside = incarnation;
     initial.sentMs = nowMs;
     initial.inFlight = 1;
@@ -377,23 +386,20 @@ export class Ledger {
   }
 
   /** Returns what `deletionAnswered` needs to know. */
-  deletionSent(name: Name): { readonly since: number; readonly targets: readonly Incarnation[] } {
-    const since = this.tick();
-    const targets = this.alive(name);
-    this.#openDeletes.add(since);
-    for (const incarnation of targets) {
-      incarnation.openDeletes.add(since);
-      incarnation.lastDeleteAt = since;
-    }
-    return { since, targets };
+  deletionSent(name: Name): OpenDeletion {
+    const deletion: OpenDeletion = { since: this.tick(), name, targets: [] };
+    this.#openDeletes.set(deletion.since, deletion);
+    for (const incarnation of this.alive(name)) this.#mayDelete(deletion, incarnation);
+    return deletion;
   }
 
-  deletionAnswered(
-    process: RunningProcess,
-    name: Name,
-    { since, targets }: ReturnType<Ledger["deletionSent"]>,
-    outcome: DeleteOutcome,
-  ): void {
+  #mayDelete({ since, targets }: OpenDeletion, incarnation: Incarnation): void {
+    targets.push(incarnation);
+    incarnation.openDeletes.add(since);
+    incarnation.lastDeleteAt = this.#tick;
+  }
+
+  deletionAnswered(process: RunningProcess, { since, name, targets }: OpenDeletion, outcome: DeleteOutcome): void {
     const tick = this.tick();
     this.#openDeletes.delete(since);
     for (const incarnation of targets) incarnation.lastDeleteAt = tick;

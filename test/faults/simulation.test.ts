@@ -19,6 +19,8 @@ for (const seed of [
   1795779981863,
   // A fork for which memory had no room whenever it was looked for was taken for one that is not there.
   1795781440795,
+  // A deletion on its way met the stream that was made again meanwhile, and nobody expected it.
+  990002719,
 ]) {
   test(`history ${seed}, which failed once, holds`, async () => void (await runHistory(seed)));
 }

@@ -99,6 +99,7 @@ const SLOW = [
   "http/listen/listener.test.ts",
   "http/node/patient-server.test.ts",
   "http/raw-cases.test.ts",
+  "http/reading/sse-connection.test.ts",
   "http/reading/sse-reader.test.ts",
   "http/retention.test.ts",
   "http/shared-bodies.test.ts",

@@ -7,9 +7,6 @@ const LIFETIME_JITTER = 0.1;
 /** The number of different lifetimes: Node keeps a list of timers for each. */
 const LIFETIMES = 64;
 
-/** How long a client that has been sent all of an answer may take to end it, in milliseconds. */
-export const MAX_END_MS: number = 5_000;
-
 /** The lifetime of one connection, in milliseconds: about `--sse-lifetime`, up to a tenth more or less. */
 export function lifetimeOf({ random, settings }: Pick<Context, "random" | "settings">): number {
   const chance = Math.floor(random() * LIFETIMES) / LIFETIMES;

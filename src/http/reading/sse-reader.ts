@@ -1,17 +1,13 @@
 // One SSE connection: its backlog, its pace and its end.
 
-import type { Timer } from "../../ops/clock.js";
 import { isGreaterCursor, nextCursor } from "../../protocol/cursor.js";
-import { encodeRetry, encodeRetryAlone, SSE_COMMENT } from "../../protocol/sse-events.js";
+import { encodeRetry } from "../../protocol/sse-events.js";
 import type { Chunk, Position, ReadFrom, Stream } from "../../stream/loaded/stream.js";
 import type { Context } from "../context/context.js";
 import type { Exchange } from "../exchange/exchange.js";
 import { guard, isExpected } from "../context/guard.js";
-import type { Outbound } from "../node/message.js";
-import { OwnResponse } from "../node/own-response.js";
-import { lifetimeOf, MAX_END_MS } from "./sse-lifetime.js";
+import { SseConnection } from "./sse-connection.js";
 import { hasWholeAppends, SseStretch } from "./sse-stretch.js";
-import type { UnreadAnswer } from "../bounds/unread.js";
 
 /** What a reader reports. */
 export interface ReaderHost {
@@ -44,58 +40,34 @@ const MIN_EVENT_BYTES = 4;
  * One SSE connection (docs/api.md, Follow). It reads the backlog at the pace of its client. Once it has caught up, it
  * takes the stretches that all such readers share. It keeps a position, not a backlog.
  */
-export class SseReader {
+export class SseReader extends SseConnection {
   /** The position up to which the client has been sent the stream. */
   position: Position;
-  /** When it was last sent something, data or a comment. */
-  sentAtMs: number;
-  readonly #context: Context;
   readonly #host: ReaderHost;
   readonly #stream: Stream;
-  readonly #exchange: Exchange;
   readonly #cursorAhead: string | null;
   readonly #retryMs: number;
   #state: "reading" | "blocked" | "following" | "over" = "reading";
-  #hasToldPlace = false;
   /** Whether the last event said that there is no more for now. */
   #hasToldTail = false;
   /** Where its own next read begins. */
   #next: ReadFrom;
-  #timer: Timer;
-  /** The answer that the client has yet to take; `null` while its connection keeps up. */
-  #unread: UnreadAnswer | null = null;
 
   constructor(context: Context, host: ReaderHost, stream: Stream, options: SseReaderOptions) {
     const { exchange, from, cursorAhead, retryMs } = options;
-    const { clock } = context;
-    this.#context = context;
+    super(context, exchange);
     this.#host = host;
     this.#stream = stream;
-    this.#exchange = exchange;
     this.#next = from;
     this.position = from === "start" ? stream.stored.earliest : from;
-    this.sentAtMs = clock.nowMs();
     this.#cursorAhead = cursorAhead;
     this.#retryMs = retryMs;
-    this.#timer = clock.after(lifetimeOf(context), () => this.#expire());
-  }
-
-  /**
-   * Where events are written once the head is out: the answer would only pass them on, and waits for the same `drain`.
-   * An embedding server may have no socket.
-   */
-  get #out(): Pick<Outbound, "writable" | "write" | "on"> {
-    const { res } = this.#exchange;
-    return res instanceof OwnResponse ? res.req.socket : res;
   }
 
   /** Starts sending. The head of the answer must have been written. */
   start(): void {
-    this.#out.on("drain", () => this.#unblock());
-    this.#exchange.res.on("close", () => this.#drop());
-    this.#exchange.onClientEnd(() => this.#clientEnded());
-    this.#exchange.onRightEnd(() => this.finish());
-    if (this.#state !== "over") this.#read();
+    this.watch();
+    if (!this.isOver) this.#read();
   }
 
   /** Sends a stretch that other readers get too; `current` is the present cursor. */
@@ -112,69 +84,18 @@ export class SseReader {
     this.#read();
   }
 
-  /** Sends a comment between two events; nothing where data waits to be taken, which shows the client as much. */
-  beat(nowMs: number): void {
-    this.sentAtMs = nowMs;
-    const isQuiet = this.#state === "following" || this.#state === "reading";
-    // Whether there is room for more is found with the next event.
-    if (isQuiet && this.#hasToldPlace && this.#out.writable) this.#out.write(SSE_COMMENT);
-  }
-
-  /**
-   * Ends the answer: everything sent so far is whole events. A client that has yet to take some of it may go on as
-   * long as it takes any.
-   */
-  finish(): void {
-    if (!this.#leave()) return;
-    if (this.#unread === null) this.#cutSoon();
-    this.#exchange.res.end();
-  }
-
-  #cutSoon(): void {
-    this.#timer = this.#context.clock.after(MAX_END_MS, () => this.#exchange.req.socket.destroy());
-  }
-
-  /** Ends the answer, and has the client wait for `comeBackMs` before it asks again; `null` says nothing. */
-  dismiss(comeBackMs: number | null): void {
-    const isQuiet = this.#state === "following" || this.#state === "reading";
-    if (comeBackMs !== null && isQuiet && this.#hasToldPlace && this.#out.writable)
-      this.#out.write(encodeRetryAlone(comeBackMs));
-    this.finish();
-  }
-
-  /** The client may be gone: sends what there is, and waits for nothing. */
-  #clientEnded(): void {
+  protected override clientEnded(): void {
     if (this.#state === "following") this.finish();
   }
 
-  /** The connection is gone. */
-  #drop(): void {
-    this.#leave();
-    this.#timer.cancel();
-    this.#noteTaken();
-  }
-
-  #leave(): boolean {
-    if (this.#state === "over") return false;
-    this.#state = "over";
-    if (this.#exchange.idStart !== null) this.#exchange.nextOffset = this.#stream.offsetAt(this.position);
-    this.#timer.cancel();
-    this.#host.left(this);
-    this.#context.inFlight.end(this.#exchange);
-    return true;
-  }
-
-  /** Nothing ends an answer whose client has ended its side, and takes nothing. */
-  #expire(): void {
-    if (this.#state === "blocked" && this.#unread === null) this.#exchange.req.socket.destroy();
-    else this.finish();
-  }
-
-  #unblock(): void {
-    const isTaken = this.#unread !== null;
-    this.#noteTaken();
+  protected override roomAgain(): void {
     if (this.#state === "blocked") this.#read();
-    else if (this.#state === "over" && isTaken) this.#cutSoon();
+  }
+
+  protected override left(): void {
+    this.#state = "over";
+    if (this.exchange.idStart !== null) this.exchange.nextOffset = this.#stream.offsetAt(this.position);
+    this.#host.left(this);
   }
 
   #read(): void {
@@ -188,17 +109,17 @@ export class SseReader {
         this.finish();
       }
     };
-    guard(this.#context, this.#exchange, read);
+    guard(this.context, this.exchange, read);
   }
 
   async #readBacklog(): Promise<void> {
-    const chunkBytes = Math.max(MIN_EVENT_BYTES, this.#context.settings.chunkBytes);
+    const chunkBytes = Math.max(MIN_EVENT_BYTES, this.context.settings.chunkBytes);
     const eventBytes = Math.min(BACKLOG_EVENT_BYTES, chunkBytes);
     const longestBytes = hasWholeAppends(this.#stream) ? Infinity : chunkBytes;
     let leastBytes = 0;
     while (this.#state === "reading") {
       const bounds = { longestBytes, leastBytes };
-      const chunk = await this.#stream.read(this.#next, eventBytes, { bounds, client: this.#exchange });
+      const chunk = await this.#stream.read(this.#next, eventBytes, { bounds, client: this.exchange });
       if (this.#state !== "reading") return;
       // An append that ends within a character alone is no event: more has to come with it, unless what follows can't
       // be read, and the next read meets the reason.
@@ -212,52 +133,33 @@ export class SseReader {
     const upToDate = to === this.#stream.tail;
     const closed = upToDate && this.#stream.closed;
     const stretch = { from, bytes, ends: to > from ? [to] : [], upToDate, closed, isRest: isRest && !upToDate };
-    const { clock, random } = this.#context;
+    const { clock, random } = this.context;
     const nowMs = clock.nowMs();
     this.#send(new SseStretch(this.#stream, stretch), nextCursor(nowMs, null, random), nowMs);
     if (!upToDate || this.#state !== "reading") return;
-    if (this.#exchange.hasClientEnded) return this.finish();
+    if (this.exchange.hasClientEnded) return this.finish();
     this.#state = "following";
     this.#host.caughtUp(this);
   }
 
   #send(stretch: SseStretch, current: string, nowMs: number): void {
-    const out = this.#out;
     // The client has ended its side: Node ends this one as soon as all waiting bytes are out.
-    if (!out.writable) return this.#block();
-    const { res } = this.#exchange;
-    const tellsNothing = stretch.isEmpty && this.#hasToldPlace && (this.#hasToldTail || !stretch.upToDate);
+    if (!this.isWritable) return this.#block();
+    const tellsNothing = stretch.isEmpty && this.hasBegun && (this.#hasToldTail || !stretch.upToDate);
     const events = tellsNothing ? null : this.#eventsOf(stretch, current);
-    // The client reconnects for it, and finds room or not.
-    if (events !== null && !this.#context.unread.admits(events, this.#exchange)) return this.finish();
+    if (events !== null && !this.admits(events)) return;
     this.position = stretch.to;
     this.#next = stretch.to;
     if (events === null) return;
-    this.sentAtMs = nowMs;
-    this.#context.inFlight.sent(this.#exchange, events);
-    const isRoomLeft = (this.#hasToldPlace ? out : res).write(events);
-    if (!this.#hasToldPlace) this.#begun();
+    const isRoomLeft = this.write(events, nowMs);
     this.#hasToldTail = stretch.upToDate;
-    if (!isRoomLeft) this.#unread ??= this.#context.unread.add(this.#exchange, events);
     if (stretch.closed) this.finish();
     else if (!isRoomLeft) this.#block();
   }
 
   #eventsOf(stretch: SseStretch, current: string): Buffer {
     const events = stretch.encoded(this.#cursorAt(current));
-    return this.#hasToldPlace ? events : Buffer.concat([encodeRetry(this.#retryMs), events]);
-  }
-
-  /** The head is out, and the first event. */
-  #begun(): void {
-    const { res } = this.#exchange;
-    if (res instanceof OwnResponse) res.forgetHead();
-    this.#hasToldPlace = true;
-  }
-
-  #noteTaken(): void {
-    this.#unread?.release();
-    this.#unread = null;
+    return this.hasBegun ? events : Buffer.concat([encodeRetry(this.#retryMs), events]);
   }
 
   #block(): void {

@@ -1,11 +1,9 @@
 // Tells those who follow the list of streams what is made, closed and deleted.
 
-import type { Timer } from "../../../ops/clock.js";
 import { TURN_OF_NAMES } from "../../../ops/turns.js";
-import { encodeRetry, encodeRetryAlone, retryDelayMs, SSE_COMMENT } from "../../../protocol/sse-events.js";
+import { encodeRetry, retryDelayMs } from "../../../protocol/sse-events.js";
 import type { StoredStream } from "../../../stream/loaded/stream.js";
 import { maySee, seesAll, type Lister } from "../../access/access.js";
-import type { UnreadAnswer } from "../../bounds/unread.js";
 import type { Context } from "../../context/context.js";
 import { isProblem } from "../../encoding/problems.js";
 import type { Exchange } from "../../exchange/exchange.js";
@@ -13,8 +11,8 @@ import type { ListQuery } from "../../request/list-query.js";
 import { eventStreamHead } from "../event-stream-head.js";
 import { isAskedFor, placeOf } from "./list-page.js";
 import { OpaquePlaces } from "../opaque-place.js";
+import { SseConnection } from "../sse-connection.js";
 import { SseHeartbeat, type SilentReaders } from "../sse-heartbeat.js";
-import { lifetimeOf, MAX_END_MS } from "../sse-lifetime.js";
 import type { EndRead } from "../staggered-ends.js";
 
 /** Events that are remembered for readers who come back. */
@@ -191,41 +189,27 @@ interface Interest {
 }
 
 /** One connection that follows the list. */
-class ListReader {
-  sentAtMs: number;
-  readonly #context: Context;
+class ListReader extends SseConnection {
   readonly #feed: ListFeed;
-  readonly #exchange: Exchange;
   readonly #maySee: (name: string) => boolean;
   readonly #isAsked: (name: string) => boolean;
   #next = 0;
-  #isOver = false;
   /** Whether it goes on in a later turn by itself. */
   #isWaiting = false;
-  #timer: Timer;
   /** What waits until the client takes it; `null` where that was too much. Only what it may see counts. */
   #late: ListEvent[] | null = [];
   #lateBytes = 0;
-  /** What the client has yet to take; `null` while it keeps up. */
-  #unread: UnreadAnswer | null = null;
 
   constructor(context: Context, feed: ListFeed, exchange: Exchange, { maySee, isAsked }: Interest) {
-    this.#context = context;
+    super(context, exchange);
     this.#feed = feed;
-    this.#exchange = exchange;
     this.#maySee = maySee;
     this.#isAsked = isAsked;
-    this.sentAtMs = context.clock.nowMs();
-    this.#timer = context.clock.after(lifetimeOf(context), () => this.finish());
   }
 
   /** Begins with a control event. `place` is where a client goes on that comes back. */
   start(retry: Buffer, place: number | null): void {
-    const { res } = this.#exchange;
-    res.on("drain", () => this.#drained());
-    res.on("close", () => this.#drop());
-    this.#exchange.onClientEnd(() => this.finish());
-    this.#exchange.onRightEnd(() => this.finish());
+    this.watch();
     this.#next = place ?? this.#feed.end;
     this.#write(`${retry.toString()}${this.#control(place !== null)}`);
     this.pump();
@@ -233,7 +217,7 @@ class ListReader {
 
   /** Takes in what there is, in several turns where that takes long, and sends what the client takes. */
   pump(): void {
-    while (!this.#isOver && !this.#isWaiting && this.#next < this.#feed.end) {
+    while (!this.isOver && !this.#isWaiting && this.#next < this.#feed.end) {
       if (TURN_OF_NAMES.isSpent) return void this.#pumpLater();
       const event = this.#feed.at(this.#next);
       this.#next = event === null ? this.#feed.end : this.#next + 1;
@@ -244,7 +228,7 @@ class ListReader {
   }
 
   #tell(event: ListEvent): void {
-    if (this.#unread === null) return this.#send(event);
+    if (!this.isFull) return this.#send(event);
     this.#lateBytes += event.text.length;
     if (this.#lateBytes > MAX_LATE_BYTES) this.#lose();
     else this.#late?.push(event);
@@ -252,7 +236,7 @@ class ListReader {
 
   /** The client has to list again: what waits for it is not all that it is to be told. */
   #lose(): void {
-    if (this.#unread === null) this.#write(this.#control(false));
+    if (!this.isFull) this.#write(this.#control(false));
     else this.#late = null;
   }
 
@@ -268,47 +252,25 @@ class ListReader {
     });
   }
 
-  beat(nowMs: number): void {
-    this.sentAtMs = nowMs;
-    if (!this.#isOver && this.#unread === null && this.#exchange.res.writable) this.#exchange.res.write(SSE_COMMENT);
-  }
-
-  /** Ends the answer, between two events. */
-  finish(): void {
-    if (!this.#leave()) return;
-    if (this.#unread === null) this.#cutSoon();
-    this.#exchange.res.end();
-  }
-
-  #cutSoon(): void {
-    this.#timer = this.#context.clock.after(MAX_END_MS, () => this.#exchange.req.socket.destroy());
-  }
-
-  dismiss(comeBackMs: number | null): void {
-    const isQuiet = !this.#isOver && this.#unread === null && this.#exchange.res.writable;
-    if (comeBackMs !== null && isQuiet) this.#exchange.res.write(encodeRetryAlone(comeBackMs));
-    this.finish();
-  }
-
   #control(resumed: boolean): string {
     return `event: control\ndata:${JSON.stringify({ resumed })}\nid: ${this.#feed.idOf(this.#next)}\n\n`;
   }
 
   #write(text: string): void {
-    const bytes = Buffer.from(text);
-    const { res } = this.#exchange;
-    if (!res.writable || !this.#context.unread.admits(bytes, this.#exchange)) return this.finish();
-    this.sentAtMs = this.#context.clock.nowMs();
-    this.#context.inFlight.sent(this.#exchange, bytes);
-    if (!res.write(bytes)) this.#unread ??= this.#context.unread.add(this.#exchange, bytes);
+    const events = Buffer.from(text);
+    if (!this.isWritable) return this.finish();
+    if (this.admits(events)) this.write(events, this.context.clock.nowMs());
   }
 
-  #drained(): void {
-    const isTaken = this.#unread !== null;
-    this.#unread?.release();
-    this.#unread = null;
-    if (this.#isOver && isTaken) this.#cutSoon();
-    if (this.#isOver) return;
+  protected override clientEnded(): void {
+    this.finish();
+  }
+
+  protected override left(): void {
+    this.#feed.left(this);
+  }
+
+  protected override roomAgain(): void {
     const late = this.#late;
     this.#late = [];
     this.#lateBytes = 0;
@@ -319,21 +281,5 @@ class ListReader {
     // Its rights may be others by now.
     else for (const event of late) if (this.#maySee(event.name)) this.#tell(event);
     this.pump();
-  }
-
-  #drop(): void {
-    this.#leave();
-    this.#timer.cancel();
-    this.#unread?.release();
-    this.#unread = null;
-  }
-
-  #leave(): boolean {
-    if (this.#isOver) return false;
-    this.#isOver = true;
-    this.#timer.cancel();
-    this.#feed.left(this);
-    this.#context.inFlight.end(this.#exchange);
-    return true;
   }
 }

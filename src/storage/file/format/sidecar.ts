@@ -163,12 +163,32 @@ export function decodeSidecar(bytes: Buffer): SidecarResult {
 }
 
 const NAME = /^"name": "(.*)",$/m;
+const ORIGIN = /^"forkedFrom": (?:null|\{"name":("(?:[^"\\]|\\.)*")),/m;
 
-/** The name, if it can be read, of the fork of `source` whose sidecar these bytes are, damaged or not; else `null`. */
-export function forkOf(bytes: Buffer, source: string): string | null {
-  const isFork = bytes.includes(`"forkedFrom": {"name":${JSON.stringify(source)},`);
+/** What a sidecar or a notice says of its stream's source, as far as it can be read. */
+export interface StatedOrigin {
+  /** The source's name as JSON; `null` where the stream was forked from none. */
+  readonly source: string | null;
+}
+
+/** What a sidecar, damaged or not, or a notice says of its stream's source; `null` where it says nothing of that. */
+export function originIn(bytes: Buffer): StatedOrigin | null {
+  const text = bytes.toString("utf8");
   // Without the journal's record there is no such stream, and with it the journal names it.
-  if (!isFork || bytes.includes('"claimed": true,')) return null;
+  if (text.includes('\n"claimed": true,\n')) return { source: null };
+  const match = ORIGIN.exec(text);
+  if (match !== null) return { source: match[1] ?? null };
+  return isNotice(bytes) ? { source: null } : null;
+}
+
+/** Whether a sidecar, damaged or not, lists forks; `null` where nobody can tell. */
+export function listsForks(bytes: Buffer): boolean | null {
+  const match = /^"forks": \[(\]|\{)/m.exec(bytes.toString("utf8"));
+  return match === null ? null : match[1] === "{";
+}
+
+/** The name in a sidecar, damaged or not, or a notice; "" where there is none. */
+export function nameIn(bytes: Buffer): string {
   const read = decodeSidecar(bytes);
   return read.kind === "sound" ? read.sidecar.name : (NAME.exec(bytes.toString("utf8"))?.[1] ?? "");
 }

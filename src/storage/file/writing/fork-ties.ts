@@ -12,7 +12,7 @@ import { emptyChange } from "../journal/frame-encoder.js";
 import type { Admission } from "./admission.js";
 import type { JournalEntry } from "../journal/journal-entry.js";
 import { sidecarPath } from "../format/layout.js";
-import { forksOnDisk, type ForksOnDisk, type ForksPlace } from "./forks-on-disk.js";
+import { ForkSearch, type ForksPlace } from "./forks-on-disk.js";
 import { Lineage } from "../memory/lineage.js";
 import { RecordKind, type RecordKindCode } from "../format/record.js";
 import type { StreamFiles } from "../segments/stream-files.js";
@@ -31,6 +31,12 @@ export interface ForkTiesOptions extends Pick<StreamFiles, "clock" | "log">, For
 /** Forks that a line of the log names. */
 const MAX_NAMED = 10;
 
+/** Forks of a stream, and a sidecar that may be of another. */
+interface Forks {
+  readonly names: readonly string[];
+  readonly doubt: string | null;
+}
+
 interface ForkTieEvents {
   /** Nothing but its forks kept this stream in memory, and the last of them has left. */
   unneeded: [stream: FileStream];
@@ -43,10 +49,12 @@ interface ForkTieEvents {
  */
 export class ForkTies extends EventEmitter<ForkTieEvents> {
   readonly #options: ForkTiesOptions;
+  readonly #search: ForkSearch;
 
   constructor(options: ForkTiesOptions) {
     super();
     this.#options = options;
+    this.#search = new ForkSearch(options);
   }
 
   /** The source of a fork that is to be made; throws where it is not a live stream in memory. */
@@ -119,8 +127,8 @@ export class ForkTies extends EventEmitter<ForkTieEvents> {
 
   /**
    * The same for a stream that can't be loaded. What a damaged one says of its forks can't be relied on: all streams
-   * are looked through, and while one was forked from it, it stays, as a repair may bring it back. Its source learns of
-   * the deletion if it can be found.
+   * are looked through, and while one was forked from it, or may have been, it stays, as a repair may bring it back. Its
+   * source learns of the deletion if it can be found.
    */
   async deleteDamaged(stream: FileStream, settle: (how: Settlement) => void): Promise<DamagedRejection | null> {
     const isKnown = this.#isInMemory(stream);
@@ -128,31 +136,39 @@ export class ForkTies extends EventEmitter<ForkTieEvents> {
     // One that is in memory stays there meanwhile.
     stream.ties.dependents += 1;
     try {
-      const forks = isDamaged ? await this.#findForks(stream.name) : null;
-      if (forks !== null && forks.names.length > 0) return this.#needed(stream, forks.names);
+      if (isDamaged || stream.ties.softDeleted) {
+        const forks = await this.#findForks(stream);
+        if (forks !== null) return this.#needed(stream, forks);
+      }
       if (isKnown) await this.resolve(stream).catch(ifDamaged);
       // Another has come into memory, or this one is gone: it is looked for anew.
       if (this.#options.streams.get(stream.name) !== (isKnown ? stream : undefined)) return "overloaded";
+      if (!isDamaged && !stream.ties.softDeleted) return this.delete(stream, settle);
       // Whatever is there in its place goes.
-      stream.disk.hasDirectory = true;
-      const isAlone = forks?.mayHaveMore === false;
-      return isAlone ? this.#remove(stream, settle) : this.delete(stream, settle);
+      if (isDamaged) stream.disk.hasDirectory = true;
+      return this.#remove(stream, settle);
     } finally {
       this.#unneededByOne(stream);
     }
   }
 
-  #needed({ name }: FileStream, forks: readonly string[]): "needed" {
-    const fields = { stream: name, count: forks.length, forks: JSON.stringify(forks.slice(0, MAX_NAMED)) };
-    this.#options.log.warn("a damaged stream is not deleted while forks may need its bytes", fields);
+  #needed({ name }: FileStream, { names, doubt }: Forks): "needed" {
+    const fields = { stream: name, count: names.length, forks: JSON.stringify(names.slice(0, MAX_NAMED)) };
+    const more = doubt === null ? fields : { ...fields, unclear: doubt };
+    this.#options.log.warn("a damaged stream is not deleted while forks may need its bytes", more);
     return "needed";
   }
 
-  async #findForks(source: string): Promise<ForksOnDisk> {
-    const before = this.#forksInMemory(source);
+  /** What needs the bytes of a stream, or may; `null` where nothing does. */
+  async #findForks(stream: FileStream): Promise<Forks | null> {
+    const before = this.#forksInMemory(stream.name);
     // One that left memory before that is on disk; one that came into it since is found after it.
-    const { names, mayHaveMore } = await forksOnDisk(this.#options, source);
-    return { names: [...new Set([...before, ...names, ...this.#forksInMemory(source)])], mayHaveMore };
+    const { names: onDisk, isSource, unread, silent } = await this.#search.forksOf(stream.name);
+    const names = [...new Set([...before, ...onDisk, ...this.#forksInMemory(stream.name)])];
+    const mayBeSource = this.#isInMemory(stream) && stream.forkCount > 0 ? true : isSource;
+    // A list of forks has no names: only where there is one that nothing is known of, somebody may stand in it.
+    const doubt = mayBeSource === true ? (unread ?? silent) : mayBeSource === null ? unread : null;
+    return names.length > 0 || doubt !== null ? { names, doubt } : null;
   }
 
   #forksInMemory(source: string): string[] {

@@ -1,43 +1,107 @@
 import { join } from "node:path";
 import { StorageBusyError } from "../../storage.js";
+import type { EngineParts } from "../disk/engine-state.js";
 import { errorCode, isBusy, isSystemError, readWhole } from "../disk/files.js";
-import { isShardName, sidecarPath } from "../format/layout.js";
-import { forkOf } from "../format/sidecar.js";
-import type { StreamFiles } from "../segments/stream-files.js";
+import { isShardName, segmentStartOf, sidecarPath } from "../format/layout.js";
+import { listsForks, nameIn, originIn } from "../format/sidecar.js";
 import type { Trash } from "../segments/trash.js";
 
 /** Where they are looked for. */
-export interface ForksPlace extends Pick<StreamFiles, "files" | "layout"> {
+export interface ForksPlace extends Pick<EngineParts, "files" | "layout" | "state"> {
   readonly trash: Pick<Trash, "isVacating">;
 }
 
-/** What was found of forks. */
+/** What the sidecars of a directory say of the forks of one stream. */
 export interface ForksOnDisk {
   readonly names: readonly string[];
-  /** Whether there may be others: a sidecar can't be read. */
-  readonly mayHaveMore: boolean;
+  /** Whether the stream's own sidecar, damaged or not, lists forks; `null` where nobody can tell. */
+  readonly isSource: boolean | null;
+  /** The first sidecar that can't be read, which may name the stream as its source; `null` where all can be. */
+  readonly unread: string | null;
+  /** The first that says nothing of a source: only the source's own list can tell of such a fork. */
+  readonly silent: string | null;
+}
+
+/** What has been found until now. */
+type Finding = { -readonly [Member in keyof ForksOnDisk]: ForksOnDisk[Member] } & { readonly names: string[] };
+
+/** Streams whose forks are looked for together. */
+interface Search {
+  readonly sources: Map<string, Finding>;
+  readonly ended: Promise<void>;
 }
 
 /**
- * The names of the streams whose sidecars, damaged or not, or notices say that they were forked from a stream of the
- * name `source`, but for those that are deleted. Reads all sidecars, as long as that takes. Throws
- * {@link StorageBusyError}.
+ * Finds forks by reading all sidecars, as long as that takes. There is one search at a time: all who ask while it is
+ * under way share the next.
  */
-export async function forksOnDisk({ files, layout, trash }: ForksPlace, source: string): Promise<ForksOnDisk> {
-  const own = layout.streamDirectory(source);
-  const names: string[] = [];
-  let mayHaveMore = false;
-  for (const shard of (await listed(files.list(layout.streams))).filter(isShardName)) {
-    const entries = await listed(files.list(join(layout.streams, shard)));
-    for (const directory of entries.map((entry) => join(layout.streams, shard, entry))) {
-      if (directory === own) continue;
-      const bytes = await readWhole(files, sidecarPath(directory)).catch(ifUnreadable);
-      if (bytes === "unreadable") mayHaveMore = true;
-      const name = bytes === null || bytes === "unreadable" ? null : forkOf(bytes, source);
-      if (name !== null && !trash.isVacating(name)) names.push(name);
+export class ForkSearch {
+  readonly #place: ForksPlace;
+  #next: Search | null = null;
+  #last: Promise<unknown> = Promise.resolve();
+
+  constructor(place: ForksPlace) {
+    this.#place = place;
+  }
+
+  /**
+   * The names of the streams whose sidecars, damaged or not, or notices say that they were forked from one of the name
+   * `source`, but for those that are deleted; and what else may be its fork. Throws {@link StorageBusyError}.
+   */
+  async forksOf(source: string): Promise<ForksOnDisk> {
+    const { sources, ended } = (this.#next ??= this.#begin());
+    const found = sources.get(source) ?? { names: [], isSource: null, unread: null, silent: null };
+    sources.set(source, found);
+    await ended;
+    return found;
+  }
+
+  #begin(): Search {
+    const sources: Search["sources"] = new Map();
+    const ended = this.#last.then(() => {
+      this.#next = null;
+      return this.#search(sources);
+    });
+    this.#last = Promise.allSettled([ended]);
+    return { sources, ended };
+  }
+
+  async #search(sources: Search["sources"]): Promise<void> {
+    const { files, layout, state } = this.#place;
+    const own = new Map([...sources].map(([name, found]) => [layout.streamDirectory(name), found]));
+    const stated = new Map([...sources].map(([name, found]) => [JSON.stringify(name), found]));
+    for (const shard of (await listed(files.list(layout.streams))).filter(isShardName)) {
+      const entries = await listed(files.list(join(layout.streams, shard)));
+      for (const directory of entries.map((entry) => join(layout.streams, shard, entry))) {
+        if (!state.isRunning) throw new StorageBusyError("the server ends, or its disk has failed");
+        await this.#look(directory, stated, own.get(directory) ?? null);
+      }
     }
   }
-  return { names, mayHaveMore };
+
+  /** Looks at one stream's sidecar; `own` is the finding of a stream that lies there. */
+  async #look(directory: string, stated: ReadonlyMap<string, Finding>, own: Finding | null): Promise<void> {
+    const path = sidecarPath(directory);
+    const bytes = await readWhole(this.#place.files, path).catch(ifUnreadable);
+    if (bytes === "unreadable") return noteDoubt("unread");
+    if (bytes === null) return (await this.#hasSegments(directory)) ? noteDoubt("silent") : undefined;
+    if (own !== null) own.isSource = listsForks(bytes);
+    const origin = originIn(bytes);
+    if (origin === null) return noteDoubt("silent");
+    const found = origin.source === null ? undefined : stated.get(origin.source);
+    if (found === undefined || found === own) return;
+    const name = nameIn(bytes);
+    if (!this.#place.trash.isVacating(name)) found.names.push(name);
+
+    function noteDoubt(doubt: "unread" | "silent"): void {
+      for (const other of stated.values()) if (other !== own) other[doubt] ??= path;
+    }
+  }
+
+  async #hasSegments(directory: string): Promise<boolean> {
+    const names = await listed(this.#place.files.list(directory));
+    return names.some((name) => segmentStartOf(name) !== null);
+  }
 }
 
 /** What is no directory holds no stream; what can't be listed may hold one. */

@@ -1,20 +1,18 @@
 import assert from "node:assert/strict";
-import { existsSync, readFileSync, rmSync, truncateSync, writeFileSync } from "node:fs";
+import { existsSync, rmSync } from "node:fs";
 import { describe, test, type TestContext } from "node:test";
 import { FileStream } from "../../../../src/storage/file/memory/file-stream.js";
-import { Layout, segmentPath, sidecarPath } from "../../../../src/storage/file/format/layout.js";
+import { Layout, sidecarPath } from "../../../../src/storage/file/format/layout.js";
 import { DamagedStreamError, type Storage } from "../../../../src/storage/storage.js";
 import {
   append,
   bytesOf,
   changeSidecar,
-  crash,
   crashAndRecover,
   created,
   forked,
   loaded,
   openEngine,
-  openFor,
   originAt,
   readAll,
   recordOf,
@@ -24,7 +22,6 @@ import {
   startCreate,
   type Engine,
 } from "../../../helpers/engine.js";
-import { diskError, WatchedFiles, type Gate } from "../../../helpers/watched-files.js";
 import { trimBefore } from "../../../helpers/trim.js";
 
 async function engineFor(t: TestContext): Promise<Engine> {
@@ -39,46 +36,6 @@ function isOnDisk(engine: Engine, name: string): boolean {
 
 async function text(storage: Storage, name: string): Promise<string> {
   return (await readAll(storage, await loaded(storage, name))).toString();
-}
-
-/** Makes a sidecar useless in the directory, or its file unreadable from then on. */
-type Harm = (path: string) => Gate | null;
-
-const cutOff: Harm = (path) => {
-  truncateSync(path, 300);
-  return null;
-};
-
-const unreadable: Harm = (harmed) => (operation) => (operation.kind === "read" && operation.path === harmed ? diskError("EIO") : undefined);
-
-/** Nothing can be written into a stream's directory: neither its segments nor that it is damaged. */
-function unwritable(directory: string): Gate {
-  return ({ kind, path }) => {
-    const isSegment = kind === "open" && path.endsWith(".seg");
-    return path.startsWith(`${directory}/`) && (isSegment || kind === "createNew" || kind === "rename") ? diskError("EACCES") : undefined;
-  };
-}
-
-const HARMS = [
-  ["whose sidecar is cut off", cutOff],
-  ["whose sidecar can't be read", unreadable],
-] as const;
-
-/** An engine with a source in its own files. */
-async function sourceToBeHarmed(): Promise<Engine> {
-  const first = await openEngine();
-  await created(first.storage, "source", "shared");
-  return reopen(first);
-}
-
-/** Opens the directory of an engine again, as a crash leaves it, with one sidecar harmed. */
-async function harmed(t: TestContext, engine: Engine, name: string, harm: Harm): Promise<Engine> {
-  const dir = await crash(engine);
-  const files = new WatchedFiles();
-  files.gate = harm(sidecarPath(new Layout(dir).streamDirectory(name)));
-  const again = await openEngine({ dir, files });
-  t.after(() => again.storage.close());
-  return again;
 }
 
 const ENDS = [
@@ -295,135 +252,6 @@ describe("forks", () => {
     );
     assert.equal(await engine.storage.deleteDamaged("one"), "durable");
     assert.equal(await engine.storage.load("one"), null);
-  });
-
-  for (const [where, again] of [
-    ["on disk", reopen],
-    ["in the journal", crashAndRecover],
-  ] as const)
-    for (const [what, harm] of HARMS) {
-      test(`keep a source ${what} while they are there, also when it is deleted; they are ${where}`, async (t) => {
-        const first = await sourceToBeHarmed();
-        await forked(first.storage, await loaded(first.storage, "source"), "one");
-        const { dir, files, log, storage } = await again(first, {}).then((engine) => harmed(t, engine, "source", harm));
-        await assert.rejects(storage.load("source"), DamagedStreamError);
-        assert.equal(await storage.deleteDamaged("source"), "needed");
-        assert.deepEqual(
-          log.filter(({ level }) => level === "warn").map(({ fields }) => fields["forks"]),
-          ['["one"]'],
-        );
-        await files.idle();
-        assert.equal(existsSync(new Layout(dir).streamDirectory("source")), true);
-        await assert.rejects(storage.load("one"), DamagedStreamError);
-        assert.equal(await storage.deleteDamaged("one"), "durable");
-        assert.equal(await storage.deleteDamaged("source"), "durable");
-        await files.idle();
-        assert.equal(existsSync(new Layout(dir).streamDirectory("source")), false);
-      });
-    }
-
-  test("of a source that can't be written are forgotten by it, so that it can be deleted behind them", async (t) => {
-    const first = await sourceToBeHarmed();
-    const source = await loaded(first.storage, "source");
-    await forked(first.storage, source, "one");
-    const second = await reopen(first);
-    await append(second.storage, await loaded(second.storage, "source"), "more");
-    const dir = await crash(second);
-    const files = new WatchedFiles();
-    files.gate = unwritable(new Layout(dir).streamDirectory("source"));
-    const engine = await openFor(t, { dir, files });
-    const { storage } = engine;
-    await files.idle();
-    for (const name of ["source", "one"]) await assert.rejects(storage.load(name), DamagedStreamError);
-    assert.equal(await storage.deleteDamaged("source"), "needed");
-    assert.equal(await storage.deleteDamaged("one"), "durable");
-    assert.equal(await storage.deleteDamaged("source"), "durable");
-    files.gate = null;
-    await files.idle();
-    assert.equal(isOnDisk(engine, "source"), false);
-    assert.equal((await created(storage, "source", "anew")).state.tail, 4);
-  });
-
-  test("are forgotten also by a source that has been damaged since it was loaded", async (t) => {
-    const first = await sourceToBeHarmed();
-    await forked(first.storage, await loaded(first.storage, "source"), "one");
-    const { dir, storage, files } = await reopen(first);
-    t.after(() => storage.close());
-    const source = await loaded(storage, "source");
-    files.gate = unwritable(new Layout(dir).streamDirectory("source"));
-    await append(storage, source, "more");
-    await storage.persist(source).catch(() => undefined);
-    await assert.rejects(storage.load("one"), DamagedStreamError);
-    assert.equal(source.forkCount, 1);
-    assert.equal(await storage.deleteDamaged("one"), "durable");
-    assert.equal(source.forkCount, 0);
-    files.gate = null;
-  });
-
-  test("that may be there, but can't be read, keep a source that knows of them", async (t) => {
-    const first = await sourceToBeHarmed();
-    await forked(first.storage, await loaded(first.storage, "source"), "one");
-    const second = await reopen(first);
-    await append(second.storage, await loaded(second.storage, "source"), "more");
-    const dir = await crash(second);
-    const files = new WatchedFiles();
-    const [source, one] = ["source", "one"].map((name) => new Layout(dir).streamDirectory(name));
-    const refuse = unwritable(source ?? "");
-    files.gate = (operation) =>
-      operation.kind === "read" && operation.path === sidecarPath(one ?? "") ? diskError("EIO") : refuse(operation);
-    const { storage } = await openFor(t, { dir, files });
-    await files.idle();
-    await assert.rejects(storage.load("source"), DamagedStreamError);
-    assert.equal(await storage.deleteDamaged("source"), "durable");
-    await files.idle();
-    assert.ok(existsSync(segmentPath(source ?? "", 0)), "it is only marked");
-  });
-
-  for (const order of ["dcb", "bcd", "cbd"])
-    test(`in a row, of which the first is damaged, can all be deleted: ${order}`, async (t) => {
-      const first = await openEngine();
-      let source = await created(first.storage, "a", "shared");
-      for (const name of "bcd") source = await forked(first.storage, source, name);
-      const engine = await harmed(t, await reopen(first), "a", cutOff);
-      const { storage, files } = engine;
-      for (const name of [...order]) {
-        await assert.rejects(storage.load(name), DamagedStreamError);
-        assert.equal(await storage.deleteDamaged("a"), "needed");
-        assert.equal(await storage.deleteDamaged(name), "durable");
-      }
-      await files.idle();
-      assert.equal(await storage.deleteDamaged("a"), "durable");
-      await files.idle();
-      for (const name of "abcd") assert.equal(isOnDisk(engine, name), false, name);
-    });
-
-  test("whose sidecar is damaged count as well, those that never were do not", async (t) => {
-    const first = await sourceToBeHarmed();
-    const source = await loaded(first.storage, "source");
-    for (const name of ["one", "two"]) await forked(first.storage, source, name);
-    const engine = await harmed(t, await reopen(first), "source", cutOff);
-    const sidecarOf = (name: string): string => sidecarPath(new Layout(engine.dir).streamDirectory(name));
-    changeSidecar(sidecarOf("two"), () => ({ claimed: true }));
-    writeFileSync(sidecarOf("one"), readFileSync(sidecarOf("one"), "utf8").replace('"closed": false', '"closed": fals3'));
-    assert.equal(await engine.storage.deleteDamaged("source"), "needed");
-    assert.deepEqual(engine.log.find(({ level }) => level === "warn")?.fields, { stream: "source", count: 1, forks: '["one"]' });
-  });
-
-  test("that can't be read are forgotten by their source when they are deleted, where the journal tells which it is", async (t) => {
-    const first = await sourceToBeHarmed();
-    const source = await loaded(first.storage, "source");
-    for (const name of ["one", "two"]) await forked(first.storage, source, name);
-    const second = await reopen(first);
-    await append(second.storage, await loaded(second.storage, "one"), "more");
-    const { storage } = await harmed(t, await crashAndRecover(second), "one", unreadable);
-    await assert.rejects(storage.load("one"), DamagedStreamError);
-    assert.equal(await storage.deleteDamaged("one"), "durable");
-    const kept = await loaded(storage, "source");
-    assert.equal(kept.forkCount, 1);
-    assert.equal(await remove(storage, kept), "durable");
-    assert.equal(await remove(storage, await loaded(storage, "two")), "durable");
-    await settled(storage, kept);
-    assert.equal(kept.standing, "gone");
   });
 
   test("that were forked from each other are damaged, and say so", async (t) => {

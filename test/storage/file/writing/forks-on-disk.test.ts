@@ -1,16 +1,25 @@
 import assert from "node:assert/strict";
-import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
-import { Layout, sidecarPath } from "../../../../src/storage/file/format/layout.js";
-import { decodeSidecar, encodeNotice, isNotice } from "../../../../src/storage/file/format/sidecar.js";
-import { forksOnDisk } from "../../../../src/storage/file/writing/forks-on-disk.js";
+import { EngineState } from "../../../../src/storage/file/disk/engine-state.js";
+import { Layout, segmentPath, sidecarPath } from "../../../../src/storage/file/format/layout.js";
+import { decodeSidecar, encodeNotice, encodeRefusal, isNotice } from "../../../../src/storage/file/format/sidecar.js";
+import { ForkSearch } from "../../../../src/storage/file/writing/forks-on-disk.js";
 import { StorageBusyError } from "../../../../src/storage/storage.js";
-import { created, forked, openEngine } from "../../../helpers/engine.js";
+import { created, forked, keptLog, openEngine } from "../../../helpers/engine.js";
+import { ManualClock } from "../../../helpers/manual-clock.js";
 import { diskError, failing, WatchedFiles } from "../../../helpers/watched-files.js";
 
+interface Searched {
+  readonly find: (source?: string) => Promise<string[]>;
+  readonly files: WatchedFiles;
+  readonly dir: string;
+  readonly state: EngineState;
+}
+
 /** What finds forks in a directory in which `so"urce` has two, and another stream has one. */
-async function withForks(vacating: string | null = null): Promise<{ find: () => Promise<string[]>; files: WatchedFiles; dir: string }> {
+async function withForks(vacating: string | null = null): Promise<Searched> {
   const { storage, dir } = await openEngine();
   const source = await created(storage, 'so"urce', "shared");
   for (const name of ["one", "two"]) await forked(storage, source, name);
@@ -18,11 +27,14 @@ async function withForks(vacating: string | null = null): Promise<{ find: () => 
   await storage.close();
   const files = new WatchedFiles();
   const trash = { isVacating: (name: string): boolean => name === vacating };
-  const find = async (): Promise<string[]> => {
-    const { names, mayHaveMore } = await forksOnDisk({ files, layout: new Layout(dir), trash }, 'so"urce');
-    return [...names, ...(mayHaveMore ? ["perhaps more"] : [])].sort();
+  const state = new EngineState({ clock: new ManualClock(), log: keptLog().log }, () => undefined);
+  const search = new ForkSearch({ files, layout: new Layout(dir), trash, state });
+  const find = async (name = 'so"urce'): Promise<string[]> => {
+    const { names, isSource, unread, silent } = await search.forksOf(name);
+    const more = [unread === null ? [] : ["perhaps more"], silent === null ? [] : ["or one that its list has"]].flat();
+    return [...names, ...more, ...(isSource === true ? [] : [`it lists ${isSource === null ? "who knows" : "none"}`])].sort();
   };
-  return { find, files, dir };
+  return { find, files, dir, state };
 }
 
 test("forks are found by what their sidecars say, but for those that are deleted", async () => {
@@ -58,5 +70,51 @@ test("a directory that can't be listed is a reason to ask again, what is none ha
     await assert.rejects(find(), StorageBusyError, code);
   }
   files.gate = ({ kind }) => (kind === "list" ? diskError("ENOTDIR") : undefined);
-  assert.deepEqual(await find(), []);
+  assert.deepEqual(await find(), ["it lists who knows"]);
+});
+
+test("a source's own list is told of, however damaged its sidecar is, and what says nothing of a source may stand in it", async () => {
+  const { find, dir } = await withForks();
+  const sidecarOf = (name: string): string => sidecarPath(new Layout(dir).streamDirectory(name));
+  assert.deepEqual(await find("other"), ["three"]);
+  assert.deepEqual(await find("three"), ["it lists none"]);
+  for (const name of ["other", "three"])
+    writeFileSync(sidecarOf(name), readFileSync(sidecarOf(name), "utf8").replace('"closed": false', '"closed": fals3'));
+  assert.deepEqual(await find("other"), ["three"]);
+  assert.deepEqual(await find("three"), ["it lists none"]);
+  for (const bytes of ["", encodeRefusal("nobody knows what it was")]) {
+    writeFileSync(sidecarOf("three"), bytes);
+    assert.deepEqual(await find("other"), ["or one that its list has"]);
+    assert.deepEqual(await find("three"), ["it lists who knows"]);
+  }
+  rmSync(sidecarOf("three"));
+  assert.deepEqual(await find("other"), []);
+  writeFileSync(segmentPath(new Layout(dir).streamDirectory("three"), 0), "bytes");
+  assert.deepEqual(await find("other"), ["or one that its list has"]);
+});
+
+test("all who ask while a search is under way share the next", async () => {
+  const { find, files } = await withForks();
+  const first = find();
+  await Promise.resolve(); // the first search has begun
+  const found = await Promise.all([first, find("other"), find(), ...Array.from({ length: 10 }, () => find("three"))]);
+  assert.deepEqual(found.slice(0, 4), [["one", "two"], ["three"], ["one", "two"], ["it lists none"]]);
+  const streams = 5;
+  assert.equal(files.count("open", /meta\.json$/), 2 * streams);
+});
+
+test("a search that fails is told to those who share it, and the next is made all the same", async () => {
+  const { find, files } = await withForks();
+  files.gate = failing("EMFILE", ["open"], /meta\.json$/);
+  const [first, second] = await Promise.allSettled([find(), find("other")]);
+  assert.deepEqual([first?.status, second?.status], ["rejected", "rejected"]);
+  files.gate = null;
+  assert.deepEqual(await find(), ["one", "two"]);
+});
+
+test("an end of the engine ends the search", async () => {
+  const { find, files, state } = await withForks();
+  files.gate = ({ kind }) => void (kind === "open" && state.end());
+  await assert.rejects(find(), StorageBusyError);
+  assert.equal(files.count("open", /meta\.json$/), 1);
 });

@@ -4,7 +4,7 @@ import { explainUnusable, makeShards, writeMarker } from "../directory/directory
 import { DirectoryError, lockDirectory } from "../directory/lock.js";
 import { readWhole, removeFile, type SystemFiles } from "../disk/files.js";
 import { replaceFile } from "../disk/replacement.js";
-import { claimIdOf, Layout } from "../format/layout.js";
+import { claimIdOf, isShardName, Layout } from "../format/layout.js";
 import { FORMAT } from "../format/sidecar.js";
 import { Doubts, EVERYTHING } from "./doubts.js";
 
@@ -74,7 +74,7 @@ export class Destination {
    */
   async assertNoneLost(shards: readonly string[]): Promise<void> {
     const { files, from } = this.#options;
-    for (const shard of await files.list(this.layout.streams)) {
+    for (const shard of (await files.list(this.layout.streams)).filter(isShardName)) {
       if (shards.includes(shard) || (await files.list(join(this.layout.streams, shard))).length === 0) continue;
       const lost = join(from.streams, shard);
       throw new DirectoryError(`${lost} is missing, and the backup ${this.layout.root} has streams of it`);

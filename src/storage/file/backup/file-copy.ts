@@ -90,15 +90,12 @@ async function copyRest(
 ): Promise<CopyOutcome> {
   const { to, wanted } = file;
   const length = Math.min(there.size, wanted.length);
-  const isAll = known?.length === length;
   // Behind what is known there may be more, which may be sound where the source is not.
-  const crc = isAll ? known.crc : await crcOfCopy(files, to, length);
+  const crc = known?.length === length ? known.crc : await crcOfCopy(files, to, length);
   if (crc === null || (there.links > 1 && !(await hasUnshared(files, to)))) return copyAnew(files, file, tally);
   const outcome = await copyFrom(files, file, { length, crc }, tally);
-  if (outcome !== "damaged" || length === 0) return outcome;
-  // It is what came after the known part that is damaged.
-  if (isAll && (await crcOfCopy(files, to, length)) === crc) return outcome;
-  return copyAnew(files, file, tally);
+  // What is there may be what a directory had before it was put back to an earlier state, and went on differently.
+  return outcome === "damaged" && length > 0 ? copyAnew(files, file, tally) : outcome;
 }
 
 /** Copies all of a file. What is there stays until a sound copy takes its place: there may never be a better one. */

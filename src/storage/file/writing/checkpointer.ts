@@ -4,7 +4,7 @@ import { DamagedStreamError } from "../../storage.js";
 import { noticeOf } from "../segments/damage-log.js";
 import type { StorageObserver } from "../../figures.js";
 import type { FileStream } from "../memory/file-stream.js";
-import { isPassing, retryMsAfter } from "../disk/files.js";
+import { errorCode, isPassing, retryMsAfter } from "../disk/files.js";
 import type { NameLog } from "../directory/name-log.js";
 import type { Journal } from "../journal/journal.js";
 import { KeptJournal, type DoneFile } from "../journal/kept-journal.js";
@@ -100,9 +100,10 @@ export class Checkpointer {
           this.#parts.state.fail(failure);
           return false;
         }
+        const code = errorCode(failure);
         const fault = String(failure);
-        if (fault !== told) this.#parts.log.warn("the journal can't be freed now", { file: file.path, fault });
-        told = fault;
+        if (code !== told) this.#parts.log.warn("the journal can't be freed now", { file: file.path, fault });
+        told = code;
         await this.#beforeNextTry(failure);
       }
     }

@@ -13,6 +13,7 @@ import { filesWith, makeBackup, restored } from "../../../helpers/backup.js";
 import {
   append,
   bytesOf,
+  copyOf,
   crash,
   created,
   forked,
@@ -412,6 +413,34 @@ describe("a backup of what is damaged", () => {
     rmSync(shard, { recursive: true });
     await assert.rejects(makeBackup(engine.dir, dest), { message: `${shard} is missing, and the backup ${dest} has streams of it` });
     await assertSays(dest, { s: TEXT });
+  });
+
+  test("minds nothing else that lies in the backup's streams/", async () => {
+    const engine = await withSegments();
+    await engine.storage.close();
+    const dest = newDest();
+    await makeBackup(engine.dir, dest);
+    mkdirSync(join(dest, "streams", "@eaDir"));
+    for (const name of [".DS_Store", join("@eaDir", "x")]) writeFileSync(join(dest, "streams", name), "");
+    assert.deepEqual((await makeBackup(engine.dir, dest)).lines, []);
+  });
+
+  test("has a stream whole that was put back to an earlier state, and went on differently", async () => {
+    const first = await openEngine();
+    await append(first.storage, await created(first.storage, "s", "begun "), "then ");
+    await first.storage.close();
+    const dest = newDest();
+    const earlier = copyOf(first.dir);
+    const second = await openEngine({ dir: first.dir });
+    await append(second.storage, await loaded(second.storage, "s"), "one way");
+    await second.storage.close();
+    await makeBackup(first.dir, dest);
+    const third = await openEngine({ dir: earlier });
+    await append(third.storage, await loaded(third.storage, "s"), "another way");
+    await third.storage.close();
+    const { lines } = await makeBackup(earlier, dest);
+    assert.deepEqual(lines, []);
+    await assertSays(dest, { s: "begun then another way" });
   });
 
   test("is refused where the journal is damaged", async () => {

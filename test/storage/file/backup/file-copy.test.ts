@@ -55,6 +55,24 @@ test("a sound beginning of a copy is not replaced by a damaged file, by link or 
   assert.deepEqual([outcome, readFileSync(to, "latin1")], ["damaged", "what was Written"]);
 });
 
+for (const [there, now, isSealed] of [
+  ["abcdefgh", "abcdEFGHijkl", false],
+  ["abcdefgh", "abcdEFGHijkl", true],
+  ["abcdefgh", "abcdEFGH", false],
+] as const)
+  test(`a file that went on differently since it was copied, after a restore, is copied anew: ${now}, ${isSealed ? "sealed" : "open"}`, async () => {
+    const dir = tempDir();
+    const [from, to] = [join(dir, "a.seg"), join(dir, "backup.seg")];
+    writeFileSync(from, now);
+    writeFileSync(to, there);
+    const [known, wanted] = [there, now].map((text) => ({ length: text.length, crc: crc32(Buffer.from(text)) }));
+    assert.ok(known !== undefined && wanted !== undefined);
+    const files: SystemFiles = { ...systemFiles(false), link: () => Promise.reject(diskError("EXDEV")) };
+    assert.equal(await copyGrowing(files, { from, to, wanted, known, isSealed, isDoubted: false }, new Tally()), "changed");
+    assert.equal(readFileSync(to, "latin1"), now);
+    assert.deepEqual(readdirSync(dir).sort(), ["a.seg", "backup.seg"]);
+  });
+
 test("what is new of a sealed file is copied, though what was copied before can't be read again", async () => {
   const dir = tempDir();
   const [from, to] = [join(dir, "a.seg"), join(dir, "backup.seg")];

@@ -11,7 +11,7 @@ import { fileRooms, type FileRooms } from "../../../helpers/file-rooms.js";
 import { journalBytes } from "../../../helpers/journal-bytes.js";
 import { fillingOf, type JournalFilling } from "../../../helpers/journal-filling.js";
 import { SkewedClock, SKEWS } from "../../../helpers/skewed-clock.js";
-import { Barrier, diskError } from "../../../helpers/watched-files.js";
+import { Barrier, diskError, errorOf } from "../../../helpers/watched-files.js";
 
 /** A checkpointer, and what it did to sealed files, in order. */
 async function checkpointer(
@@ -219,7 +219,10 @@ describe("a checkpoint", () => {
     const { checkpointer: made, seal, faults, log, end } = await checkpointer(rooms);
     const stream = rooms.stream();
     rooms.advance(stream, bytesOf(10));
-    rooms.files.gate = ({ kind }) => (kind === "write" ? diskError("ENOSPC") : undefined);
+    let tries = 0;
+    // Each try may come further, and fail at another file.
+    rooms.files.gate = ({ kind }) =>
+      kind === "write" ? Object.assign(new Error(`no space for file ${(tries += 1)}`), errorOf("ENOSPC")) : undefined;
     const file = seal(1, [stream]);
     const done = made.add(file);
     await rooms.files.idle();

@@ -27,10 +27,10 @@ test("backup copies the directory of a running server, and a server starts on th
   const { status, stdout, stderr } = await backup(t, dir, dest);
   await server.close();
   assert.equal(stderr, "");
-  assert.match(stdout, /^0 streams, 0 of them new or changed, 0 removed; 0 bytes copied, 0 linked, 0 there already, \d+ of the journal\n$/);
+  assert.match(stdout, /^0 streams with files, 0 of them new or changed, 0 removed; 0 bytes copied, 0 linked, 0 there already, \d+ of the journal, which has the rest\n$/);
   assert.equal(status, 0);
   const verified = await startStreamdir(t, ["verify", dest]).ended;
-  assert.match(verified.stdout, /^nothing wrong in 0 streams, 1 journal files, \d+ bytes\n$/);
+  assert.match(verified.stdout, /^nothing wrong in 1 streams, 1 journal files, \d+ bytes\n$/);
   const copy = await createServer({ dir: dest, port: 0, log: NO_LOG });
   assert.equal(await (await fetch(`${copy.url}a/b`)).text(), "hello");
   await copy.close();
@@ -74,7 +74,7 @@ test("backup copies a directory that no server has open, and names what is damag
   const sound = await backup(t, dir, dest);
   assert.equal(
     sound.stdout,
-    "1 streams, 1 of them new or changed, 0 removed; 5 bytes copied, 0 linked, 0 there already, 512 of the journal\n",
+    "1 streams with files, 1 of them new or changed, 0 removed; 5 bytes copied, 0 linked, 0 there already, 512 of the journal, which has the rest\n",
   );
   flipBit(segment, 2);
   rmSync(join(dest, "streams"), { recursive: true });

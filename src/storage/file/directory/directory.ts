@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import { dirname, join, resolve, sep } from "node:path";
 import { reasonOf } from "../disk/error-reasons.js";
 import { errorCode, errorPath, isDiskFull, readWhole, removeFile, SyncError, type Files } from "../disk/files.js";
-import { journalSequenceOf, type Layout } from "../format/layout.js";
+import { isOwnName, journalSequenceOf, type Layout } from "../format/layout.js";
 import { DirectoryError } from "./lock.js";
 import { readMarker, replaceMarker } from "./marker.js";
 import { decodeFrame, DIRECTORY_ID_BYTES, SECTOR_BYTES } from "../format/record.js";
@@ -86,7 +86,7 @@ export function explainUnusable(root: string, error: unknown): unknown {
   return new DirectoryError(`the directory ${root} can't be used: ${place}${reasonOf(error)}`);
 }
 
-/** Without a marker there is nothing to lose here, or the marker itself was lost. */
+/** Without a marker there is nothing to lose here, or the marker itself was lost, or all of it is somebody else's. */
 async function assertEmpty(files: Files, layout: Layout): Promise<void> {
   for (const shard of await files.list(layout.streams)) {
     if ((await files.list(join(layout.streams, shard))).length > 0) {
@@ -100,7 +100,18 @@ async function assertEmpty(files: Files, layout: Layout): Promise<void> {
       throw new DirectoryError(`${layout.marker} is missing, but the journal has records`);
     }
   }
+  const foreign = (await files.list(layout.root)).find((name) => !isOwnName(name) && !isOfSystem(name));
+  if (foreign !== undefined) {
+    throw new DirectoryError(
+      `${layout.root} is no data directory, as it has ${foreign} in it; name a directory that is new or empty`,
+    );
+  }
   for (const name of names) await files.unlink(join(layout.journal, name));
+}
+
+/** Whether a name may be in a directory that nobody has put anything into. */
+function isOfSystem(fileName: string): boolean {
+  return fileName.startsWith(".") || fileName === "lost+found";
 }
 
 function hasRecords(journalFile: Buffer): boolean {

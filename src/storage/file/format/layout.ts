@@ -10,6 +10,20 @@ const SPARE_SUFFIX = ".spare";
 const PINNED_SUFFIX = ".pinned";
 const SOCKET_SUFFIX = ".sock";
 const KEPT_SUFFIX = ".kept";
+/** What may be in a data directory, beside what the lock leaves there, and what upgrades keep. */
+const OWN_NAMES: ReadonlySet<string> = new Set([
+  "streamdir.json",
+  "streamdir.json.new",
+  "lock",
+  "names",
+  "names.new",
+  "journal",
+  "streams",
+  "trash",
+  "damaged",
+  "backup.json",
+  "backup.json.new",
+]);
 /** Nearly every name: nothing in it is to be escaped. */
 const PLAIN_NAME = /^[a-z0-9_-]+$/;
 
@@ -82,6 +96,11 @@ export function formerFilesPath(layout: Layout, format: number): string {
 /** Whether a name in `streams/` is that of one of the 256 directories of streams. */
 export function isShardName(fileName: string): boolean {
   return /^[0-9a-f]{2}$/.test(fileName);
+}
+
+/** Whether a name in the data directory is one that streamdir gives. */
+export function isOwnName(fileName: string): boolean {
+  return OWN_NAMES.has(fileName) || claimIdOf(fileName) !== null || isFormerFiles(fileName);
 }
 
 /** Whether a name in the data directory is that of a directory with former files. */

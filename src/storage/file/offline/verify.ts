@@ -124,6 +124,8 @@ class Verification {
       this.#total += typeof entries === "string" ? 0 : entries.length;
     }
     const journaled = new Map(this.#facts.present);
+    // They may have no files yet.
+    for (const { createdHere } of journaled.values()) if (createdHere) this.#streams += 1;
     await this.#checkStreams(shards, journaled);
     for (const { identity, directory, createdHere } of journaled.values()) {
       if (createdHere) continue;
@@ -197,7 +199,8 @@ class Verification {
     const facts = this.#facts.factsIn(directory, checked.sidecar);
     if (facts !== null) this.#relations.note(facts);
     if (!isLeftover) await this.#judge(checked, journaled, facts);
-    if (checked.sidecarBytes !== null) this.#streams += 1;
+    const isTheirs = checked.sidecarBytes !== null && checked.sidecar?.claimed !== true && !isLeftover;
+    if (isTheirs && journaled?.createdHere !== true) this.#streams += 1;
     onBytes(0, 1);
   }
 
@@ -313,27 +316,12 @@ function* journalFindings(survey: Survey, { journal }: Layout): Generator<Findin
   }
 }
 
-const TOP_LEVEL = new Set([
-  "streamdir.json",
-  "streamdir.json.new",
-  "lock",
-  "names",
-  "names.new",
-  "journal",
-  "streams",
-  "trash",
-  "damaged",
-  "backup.json",
-  "backup.json.new",
-]);
-
 /** What is there and does no harm. */
 async function notesOn(files: Files, layout: Layout): Promise<string[]> {
   const notes: string[] = [];
   for (const name of await files.list(layout.root)) {
     if (isFormerFiles(name)) notes.push(`${join(layout.root, name)} keeps what an upgrade changed, as it was`);
-    else if (!TOP_LEVEL.has(name) && claimIdOf(name) === null)
-      notes.push(`${join(layout.root, name)} is not streamdir's`);
+    else if (!isOwnName(name)) notes.push(`${join(layout.root, name)} is not streamdir's`);
   }
   for (const name of await files.list(layout.journal)) {
     if (journalSequenceOf(name) === null && keptSequenceOf(name) === null && !isPutAside(name))

@@ -2,7 +2,7 @@
 
 import { parseArgs } from "node:util";
 import { nearest } from "./nearest.js";
-import { parseDuration, parseSize, parseWhole, quoted } from "./value.js";
+import { faultOfEncoding, parseDuration, parseSize, parseWhole, quoted } from "./value.js";
 import type { Surroundings } from "./verb.js";
 
 /** A flag of a task. */
@@ -197,6 +197,8 @@ function readLine(called: string, task: DescribedTask, args: readonly string[]):
       const word = known[words.length];
       if (word === undefined) return wrong(`${called} takes no ${quoted(token.value)}; it ${expectedOf(called, task)}`);
       if (token.value === "") return wrong(`${word.placeholder} must not be empty`);
+      const garbled = faultOfEncoding(token.value);
+      if (garbled !== null) return wrong(`${word.placeholder} ${garbled}`);
       words.push(token.value);
       continue;
     }
@@ -241,7 +243,7 @@ function faultOfValue({ kind, placeholder }: TaskFlag, value: string | undefined
   if (kind === "integer" && parseWhole(value) === null) return `must be a whole number, not ${quoted(value)}`;
   if (kind === "bytes" && parseSize(value) === null) return `must be a size like 64KiB, not ${quoted(value)}`;
   if (kind === "list" && value.split(",").some((word) => word.trim() === "")) return "has an empty word between commas";
-  return null;
+  return kind === "list" ? faultOfEncoding(value) : null;
 }
 
 function suggestion(called: string, task: DescribedTask, written: string): string {

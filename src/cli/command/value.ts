@@ -35,6 +35,14 @@ export function quoted(text: string): string {
   return oneLine(JSON.stringify(shown));
 }
 
+/**
+ * What is wrong with a name or a pattern. Node puts U+FFFD in the place of bytes that are no UTF-8: two names would
+ * become one.
+ */
+export function faultOfEncoding(text: string): string | null {
+  return text.includes("\ufffd") ? `${quoted(text)} is not valid UTF-8, or has U+FFFD` : null;
+}
+
 /** Milliseconds of a duration with its unit, like `30d`: 1 or more; `null` for anything else. */
 export function parseDuration(text: string): number | null {
   const ms = readQuantity(UNITS.duration, text, undefined);

@@ -17,7 +17,7 @@ export const EXIT = {
   refused: 65,
   /** There is no such stream (`EX_NOINPUT`). */
   missing: 66,
-  /** The server can't be reached (`EX_UNAVAILABLE`). */
+  /** The server can't be reached, or is none of streams (`EX_UNAVAILABLE`). */
   unreachable: 69,
   /** A fault of the program itself; what was acknowledged is recovered by the next start (`EX_SOFTWARE`). */
   crash: 70,

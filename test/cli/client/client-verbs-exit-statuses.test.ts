@@ -99,10 +99,52 @@ describe("the exit status is 69 where", () => {
   });
 });
 
-describe("the exit status is 74 where every request is answered with nothing that a server of streams says:", () => {
-  const url = serverAt({ after }, (_, res) => res.end("hello"));
-  for (const line of ["ls", "info a", "cat a", "tail a", "tail a -f", "export a", "export a/**"])
-    test(line, async () => assert.equal((await run(await url, line)).status, 74));
+/** A list that is none ends with 74. */
+const LISTS = ["ls", "ls -l a/", "export a/**"];
+
+describe("the exit status is 69, and nothing is told as done, where every request is answered by no server of streams,", () => {
+  const page = { "Content-Type": "text/html" };
+  for (const [what, status, headers] of [
+    ["with a page", 200, page],
+    ["with 204", 204, {}],
+    ["with a place to go to", 301, { Location: "https://streams.example/" }],
+    ["with a page that says that there is nothing", 404, page],
+  ] as const) {
+    const url = serverAt({ after }, (_, res) => res.writeHead(status, headers).end());
+    for (const [line, stdin] of RUNS)
+      test(`${what}: ${line}`, async () => {
+        // A server of streams answers a deletion with just a 204.
+        const expected = line.startsWith("rm") && status === 204 ? 0 : LISTS.includes(line) && status !== 404 ? 74 : 69;
+        const ended = await run(await url, line, stdin);
+        assert.deepEqual([ended.status, ended.stdout], [expected, ""], ended.stderr);
+      });
+  }
+});
+
+describe("the exit status of a prefix below which nothing is served is 69:", () => {
+  const server = new VerbServer({ after });
+  for (const [line, stdin] of RUNS)
+    test(line, async () => {
+      const ended = await server.run([...line.split(" "), "--prefix", "/v2/"], { stdin: stdin ?? "" });
+      assert.deepEqual([ended.status, ended.stdout], [69, ""], ended.stderr);
+      if (!LISTS.includes(line))
+        assert.match(
+          ended.stderr,
+          /below \/v2\/: Nothing is served at this path: Streams are below .* \(unknown-path\); see --prefix and --server/,
+        );
+    });
+});
+
+test("a missing stream of a server that does not say why it answers with 404 ends with 66", async (t) => {
+  const url = await serverAt(t, (_, res) => res.writeHead(404, { "Content-Type": "text/plain" }).end("Stream not found"));
+  for (const line of ["info a", "cat a", "tail a -f", "close a", "rm a --yes", "export a"]) {
+    const { status, stderr } = await run(url, line);
+    assert.equal(status, 66, line);
+    assert.match(
+      stderr,
+      /^streamdir: stream "a": The server answers with 404, and not why: there is no such stream, or --server or --prefix is wrong\n$/,
+    );
+  }
 });
 
 test("a list with characters that change what a terminal shows is none", async (t) => {

@@ -33,7 +33,7 @@ export class Producer {
   /** Appends, and closes the stream where that is asked for; an empty body only closes. `about` names the stream. */
   async append(body: Buffer, closes: boolean, about: string): Promise<Answer | Failure> {
     const { id, epoch, seq } = this.#place;
-    const answer = await this.#server.ask({
+    const answer = await this.#server.askStream({
       method: "POST",
       target: this.#server.target(this.#name),
       headers: {

@@ -22,6 +22,7 @@ export class ArchiveReader {
   #parts: Buffer[] = [];
   #size = 0;
   #padding = 0;
+  #hasBegun = false;
 
   constructor(input: ClientInput) {
     this.#input = input[Symbol.asyncIterator]();
@@ -65,7 +66,8 @@ export class ArchiveReader {
 
   async #header(): Promise<TarEntry | null | ArchiveFault> {
     const block = await this.take(BLOCK_BYTES);
-    if (block === null) return CUT;
+    if (block === null) return this.#hasBegun ? CUT : fault("the input is no archive of streams: it is too short");
+    this.#hasBegun = true;
     const entry = parseTarHeader(block);
     if (entry === "end") return null;
     return entry ?? fault("the input is no archive of streams, or damaged");

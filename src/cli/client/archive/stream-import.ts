@@ -62,7 +62,7 @@ export class StreamImport {
     const { server } = this.#session;
     const { name, fork } = this.#head;
     if (this.#isDryRun) return this.#foresee();
-    const answer = await server.ask({ method: "PUT", target: server.target(name), headers: this.#creation() });
+    const answer = await server.askStream({ method: "PUT", target: server.target(name), headers: this.#creation() });
     if (answer.kind === "failure") return answer;
     if (answer.status === 404 && fork !== null)
       return this.#refuse(`its source ${JSON.stringify(fork.from)} is not there`);
@@ -104,7 +104,7 @@ export class StreamImport {
   async #foresee(): Promise<Failure | null> {
     const { server } = this.#session;
     const { name, fork } = this.#head;
-    const head = await server.ask({ method: "HEAD", target: server.target(name) });
+    const head = await server.askStream({ method: "HEAD", target: server.target(name) });
     if (head.kind === "failure") return head;
     if (head.status === 200) {
       this.#mayBegin = fork === null && this.#head.pieces.length > 0;
@@ -112,7 +112,7 @@ export class StreamImport {
     }
     if (head.status !== 404) return this.#refused(refusal(head, this.#about));
     if (fork !== null && !this.#made.has(fork.from)) {
-      const source = await server.ask({ method: "HEAD", target: server.target(fork.from) });
+      const source = await server.askStream({ method: "HEAD", target: server.target(fork.from) });
       if (source.kind === "failure") return source;
       if (source.status === 404) return this.#refuse(`its source ${JSON.stringify(fork.from)} is not there`);
       if (source.status !== 200) return this.#refused(refusal(source, streamCalled(fork.from)));
@@ -142,7 +142,7 @@ export class StreamImport {
   async #probe(body: Buffer): Promise<Failure | null> {
     this.#mustProbe = false;
     const { server } = this.#session;
-    const answer = await server.ask({
+    const answer = await server.askStream({
       method: "POST",
       target: server.target(this.#head.name),
       headers: {

@@ -33,6 +33,17 @@ export function firstLines(bytes: Buffer, count: number): { readonly bytes: Buff
   return { bytes: lines < count ? bytes : bytes.subarray(0, length), lines };
 }
 
+/** The last `count` lines of `bytes`, 1 or more; the last may be unfinished. */
+export function lastLines(bytes: Buffer, count: number): Buffer {
+  // The line feed at the very end ends the last line, and begins none.
+  let end = bytes.at(-1) === LINE_FEED ? bytes.length - 1 : bytes.length;
+  for (let left = count; left > 0; left -= 1) {
+    if (end <= 0) return bytes;
+    end = bytes.lastIndexOf(LINE_FEED, end - 1);
+  }
+  return bytes.subarray(end + 1);
+}
+
 /**
  * A line of `--json`: what was read, and where to go on behind it; `null` where the answer has more, for only its end
  * is a known offset. Bytes that are no text are in base64.

@@ -36,7 +36,7 @@ export async function readPage(
   insistence: Insistence = {},
 ): Promise<ReadPage | GonePage | Failure> {
   const target = session.server.target(name, query);
-  const answer = await session.server.ask({ method: "GET", target }, insistence);
+  const answer = await session.server.askStream({ method: "GET", target }, insistence);
   if (answer.kind === "failure") return answer;
   const { status, body } = answer;
   if (status !== 200 && status !== 204) {
@@ -45,7 +45,6 @@ export async function readPage(
     return refused.code === "offset-gone" ? { kind: "gone", earliest, failure: refused } : refused;
   }
   const next = nextOffsetOf(answer);
-  if (next === "") return failure(EXIT.fault, `${session.serverName} is no server of streams: it says no offset`);
   const isUpToDate = status === 204 || answer.header("stream-up-to-date") === "true";
   if (!isUpToDate && next === query["offset"])
     return failure(EXIT.fault, `${streamCalled(name)}: the server says that there is more, and has none at ${next}`);

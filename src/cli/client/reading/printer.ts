@@ -34,7 +34,7 @@ export class Printer {
     const messages = !isJson || body.length === 0 ? [body] : messagesOf(body);
     if (messages === null) return "unreadable";
     if (body.length === 0) return "more";
-    const written = isJson || this.#options.asJson ? this.#printMessages(messages, next) : this.#printBytes(body);
+    const written = isJson ? this.#printMessages(messages, next) : this.#printBytes(body, next);
     if ((await written) === "gone") return "gone";
     return this.#left <= 0 ? "enough" : "more";
   }
@@ -50,10 +50,11 @@ export class Printer {
     return out.write(lines.join(""));
   }
 
-  #printBytes(body: Buffer): Promise<Written> {
-    if (this.#left === Infinity) return this.#options.out.write(body);
-    const { bytes, lines } = firstLines(body, this.#left);
+  #printBytes(body: Buffer, next: string): Promise<Written> {
+    const { bytes, lines } = this.#left === Infinity ? { bytes: body, lines: 0 } : firstLines(body, this.#left);
     this.#left -= lines;
-    return this.#options.out.write(bytes);
+    const { asJson, out } = this.#options;
+    const offset = bytes.length === body.length ? next : null;
+    return out.write(asJson ? jsonLine(offset, bytes, this.#contentType) : bytes);
   }
 }

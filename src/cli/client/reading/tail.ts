@@ -1,18 +1,22 @@
 // The verb `tail`: the end of a stream, and with `-f` what comes after it.
 
 import { parseTimestamp } from "../../../protocol/timestamp.js";
-import { isJsonContentType } from "../../../protocol/content-type.js";
+import { isJsonContentType, isTextual } from "../../../protocol/content-type.js";
 import { parseDuration, quoted } from "../../command/value.js";
 import { EXIT } from "../../command/verb.js";
 import { failure, type Failure } from "../remote/failure.js";
 import { clientTask, flag, NAME, streamCalled, type Session } from "../session/session.js";
 import { endOf } from "./cat.js";
-import { asArray, messagesOf } from "./messages.js";
+import { asArray, lastLines, messagesOf } from "./messages.js";
 import { readPage, readToTail, type ReadPage } from "./pages.js";
 import { Printer } from "./printer.js";
 
 const DEFAULT_COUNT = 10;
 const MAX_COUNT = 1_000_000;
+/** The last lines are looked for again when so much more than they have has come. */
+const SPARE_BYTES = 4 * 1024 * 1024;
+/** More than the longest answer is not kept. */
+const MAX_LINES_BYTES = 256 * 1024 * 1024;
 
 /** The row of the table of verbs. */
 export const TAIL = clientTask({
@@ -20,7 +24,7 @@ export const TAIL = clientTask({
   summary: "print the end of a stream, and with -f follow it",
   words: [NAME],
   flags: [
-    flag("lines", "integer", "N", "begin so many messages before the tail, or appends of bytes; 10", "n"),
+    flag("lines", "integer", "N", "so many messages, lines of text, or appends of bytes before the tail; 10", "n"),
     flag("since", "text", "TIME", "begin at what was appended since: 1h, or 2026-01-31T12:00:00Z"),
     flag("from", "text", "OFFSET", "begin at this offset, as an answer or --json has given it"),
     flag("follow", "flag", "", "go on with what is appended, until the stream is closed", "f"),
@@ -63,10 +67,47 @@ function placeOf({ given, clock }: Session): Place | Failure {
 async function firstPage(session: Session, name: string, place: Place): Promise<ReadPage | Failure> {
   const page = await readPage(session, name, place);
   if (page.kind === "gone") return page.failure;
+  if (page.kind === "page" && "last" in place && holdsLines(page.contentType ?? ""))
+    return lastLinesFrom(session, name, page, Number(place.last));
   // Only what the server chose has no ETag: with one, the server knows no such places and began at the start.
   if (page.kind === "failure" || !page.hasEtag || "offset" in place) return page;
   if ("since" in place) return failure(EXIT.unreachable, `${session.serverName} knows no --since`);
   return lastOf(session, name, Number(place.last));
+}
+
+/** Whether people count what it holds in lines: other bytes are taken append by append. */
+function holdsLines(contentType: string): boolean {
+  return isTextual(contentType) && !isJsonContentType(contentType);
+}
+
+/** The last lines from a page on, to the tail, as one page. They may begin before it where appends end within lines. */
+async function lastLinesFrom(
+  session: Session,
+  name: string,
+  first: ReadPage,
+  count: number,
+): Promise<ReadPage | Failure> {
+  let parts = [first.body];
+  let [size, sizeToCut] = [first.body.length, SPARE_BYTES];
+  let page = first;
+  while (!page.isUpToDate) {
+    const next = await nextPage(session, name, { offset: page.next }, session.given.has("follow"));
+    if (next.kind === "failure") return next;
+    page = next;
+    parts.push(page.body);
+    size += page.body.length;
+    if (size <= sizeToCut) continue;
+    // A copy, so that what was cut off is freed.
+    const kept = Buffer.from(lastLines(Buffer.concat(parts), count));
+    if (kept.length > MAX_LINES_BYTES) return tooLong(name, count);
+    [parts, size, sizeToCut] = [[kept], kept.length, 2 * kept.length + SPARE_BYTES];
+  }
+  return { ...page, body: lastLines(Buffer.concat(parts), count) };
+}
+
+function tooLong(name: string, count: number): Failure {
+  const line = `${streamCalled(name)}: its last ${count} lines are too long to be kept: ask for fewer with -n`;
+  return failure(EXIT.refused, line);
 }
 
 /** The last messages, or answers of a stream of bytes, by reading all that is before them. */

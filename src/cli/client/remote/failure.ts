@@ -79,7 +79,7 @@ function exitOf(status: number, code: string | null): number {
 function wordsOf(status: number): string {
   switch (status) {
     case 404:
-      return "The stream does not exist";
+      return "The server answers with 404, and not why: there is no such stream, or --server or --prefix is wrong";
     case 410:
       return "The stream is gone";
     case 401:

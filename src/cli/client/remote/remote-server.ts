@@ -4,6 +4,7 @@ import type { Clock } from "../../../ops/clock.js";
 import { EXIT } from "../../command/verb.js";
 import { failure, isTransient, refusal, stopped, type Failure } from "./failure.js";
 import type { Answer, Asked, Client, Heard } from "./http-client.js";
+import { faultOfPlace } from "./stream-answer.js";
 
 /** The options of {@link RemoteServer}. */
 export interface RemoteServerOptions {
@@ -107,6 +108,20 @@ export class RemoteServer {
       // 408 and 429 say that nothing was done. A proxy's 5xx does not, nor does every 503 of a server.
       if (heard.kind === "silence" || heard.status >= 500) this.repeats += 1;
     }
+  }
+
+  /** The answer to a request about a stream; a failure where it is not the answer of a server of streams. */
+  async askStream(asked: Asked, insistence: Insistence = {}): Promise<Answer | Failure> {
+    const first = await this.ask(asked, insistence);
+    if (first.kind === "failure") return first;
+    const answer = asked.method === "HEAD" && first.status === 404 ? await this.#toldOf(asked, first) : first;
+    return answer.kind === "failure" ? answer : (faultOfPlace(asked, answer, this.#options) ?? answer);
+  }
+
+  /** The answer to a HEAD that found nothing has no body to say whether a stream is missing, or all of them. */
+  async #toldOf({ target }: Asked, found: Answer): Promise<Answer | Failure> {
+    const told = await this.ask({ method: "GET", target: `${target}?offset=now` });
+    return told.kind === "failure" || told.status === 404 ? told : found;
   }
 
   #failureOf(heard: Extract<Heard, { kind: "answer" | "silence" }>, { method }: Asked): Failure {

@@ -227,7 +227,7 @@ export class Session {
 
   /** The answer, if its status is one of these; else why not. */
   async expect(statuses: readonly number[], about: string, asked: Asked, insistence?: Insistence) {
-    const answer = await this.server.ask(asked, insistence);
+    const answer = await this.server.askStream(asked, insistence);
     return answer.kind === "failure" || statuses.includes(answer.status) ? answer : refusal(answer, about);
   }
 

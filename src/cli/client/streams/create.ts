@@ -1,5 +1,6 @@
 // The verb `create`.
 
+import { parseTimestamp } from "../../../protocol/timestamp.js";
 import { parseDuration, parseWhole, quoted } from "../../command/value.js";
 import { EXIT } from "../../command/verb.js";
 import { failure, type Failure } from "../remote/failure.js";
@@ -8,8 +9,8 @@ import { clientTask, flag, NAME, nextOffsetOf, streamCalled, type Session } from
 
 /** The flags of whatever makes a stream. */
 export const LIFETIME_FLAGS = [
-  flag("ttl", "text", "TIME", "it expires so long after its last use, like 30d or 90s"),
-  flag("expires-at", "text", "TIME", "it expires at 2026-01-31T12:00:00Z"),
+  flag("ttl", "text", "TIME", "it expires so long after its last use, like 30d or 90s: whole seconds"),
+  flag("expires-at", "text", "TIME", "it expires at a time in the future, like 2030-01-31T12:00:00Z"),
 ];
 
 /** The row of the table of verbs. */
@@ -60,13 +61,29 @@ export interface Lifetime {
   readonly headers: Readonly<Record<string, string>>;
 }
 
-/** The headers for `--ttl` and `--expires-at`. */
-export function lifetimeOf({ given }: Session): Lifetime | Failure {
+/** The headers for `--ttl` and `--expires-at`. The protocol has lifetimes that are over at once: nobody types one. */
+export function lifetimeOf({ given, clock }: Session): Lifetime | Failure {
   const [ttl, expiresAt] = [given.text("ttl"), given.text("expires-at")];
-  const expiry = expiresAt === null ? {} : { "Stream-Expires-At": expiresAt };
-  if (ttl === null) return { kind: "lifetime", headers: expiry };
-  const ms = parseDuration(ttl);
-  const seconds = ms === null ? parseWhole(ttl) : Math.ceil(ms / 1000);
-  if (seconds === null) return failure(EXIT.usage, `--ttl must be a time like 30d or 90s, not ${quoted(ttl)}`);
-  return { kind: "lifetime", headers: { "Stream-TTL": String(seconds), ...expiry } };
+  const seconds = ttl === null ? null : wholeSeconds(ttl);
+  if (ttl !== null && seconds === null)
+    return failure(
+      EXIT.usage,
+      `--ttl must be 1s or more in whole seconds, like 30d or 90s, not ${quoted(ttl)}; ` +
+        "leave it out for a stream that does not expire",
+    );
+  // The server says what is no time at all.
+  const endMs = parseTimestamp(expiresAt ?? "");
+  if (expiresAt !== null && endMs !== null && endMs <= clock.nowMs())
+    return failure(EXIT.usage, `--expires-at must be in the future, not ${quoted(expiresAt)}`);
+  const headers = {
+    ...(seconds === null ? {} : { "Stream-TTL": String(seconds) }),
+    ...(expiresAt === null ? {} : { "Stream-Expires-At": expiresAt }),
+  };
+  return { kind: "lifetime", headers };
+}
+
+/** 1 or more; `null` for anything else. A number without a unit is of seconds. */
+function wholeSeconds(text: string): number | null {
+  const seconds = parseWhole(text) ?? (parseDuration(text) ?? 0) / 1000;
+  return Number.isInteger(seconds) && seconds >= 1 ? seconds : null;
 }

@@ -25,7 +25,7 @@ async function info(session: Session): Promise<Failure | null> {
 
 /** What the server says of a stream: the list says more than the stream's own head. */
 export async function describe(session: Session, name: string): Promise<ListedStream | Failure> {
-  const head = await session.server.ask({ method: "HEAD", target: session.server.target(name) });
+  const head = await session.server.askStream({ method: "HEAD", target: session.server.target(name) });
   if (head.kind === "failure") return head;
   if (head.status !== 200) return refusal(head, streamCalled(name));
   const listed = await lookUp(session, name);

@@ -1,7 +1,7 @@
 // The verb `rm`.
 
 import { EXIT } from "../../command/verb.js";
-import { failure, type Failure } from "../remote/failure.js";
+import { failure, refusal, type Failure } from "../remote/failure.js";
 import { clientTask, flag, NAME, streamCalled, type Session } from "../session/session.js";
 
 /** The row of the table of verbs. */
@@ -20,10 +20,9 @@ async function rm(session: Session): Promise<Failure | null> {
   const about = streamCalled(name);
   if (!given.has("yes")) return failure(EXIT.usage, `${about} is deleted for good with --yes; nothing was done`);
   const { repeats } = server;
-  const answer = await session.expect([200, 204, 404], about, { method: "DELETE", target: server.target(name) });
+  const answer = await session.expect([204, 404], about, { method: "DELETE", target: server.target(name) });
   if (answer.kind === "failure") return answer;
   // After a lost answer the stream may be gone because of the request before.
-  if (answer.status === 404 && server.repeats === repeats)
-    return failure(EXIT.missing, `${about}: The stream does not exist`);
+  if (answer.status === 404 && server.repeats === repeats) return refusal(answer, about);
   return session.conclude(`${about} is deleted`, { name, deleted: true });
 }

@@ -74,7 +74,7 @@ describe("streamdir append", () => {
       /^streamdir: line 3 of the input: it is not valid JSON: [^.]* at column \d+; /,
     ],
     ["two values on a line", "two", ["--json", "--create"], "1,2\n", 65, /^streamdir: line 1 of the input: /],
-    ["a stream that is not there", "absent", [], "x", 66, /The stream does not exist$/m],
+    ["a stream that is not there", "absent", [], "x", 66, /The stream does not exist \(stream-not-found\)$/m],
     ["a mark that is none", "a", ["--resume", "x:1"], "x", 64, /--resume is not a mark/],
     ["a name that is none", "a//b", [], "x", 64, /empty, '\.' or '\.\.' segment/],
     ["JSON for bytes", "logs/app", ["--json"], "1", 65, /takes text\/plain, not JSON: see --lines$/m],

@@ -50,7 +50,8 @@ test("the streams come one after the other, each with its data", async () => {
 });
 
 for (const [title, parts, words] of [
-  ["cut off in a header", [Buffer.alloc(100, "a")], /cut off/],
+  ["of less than a header", [Buffer.alloc(100, "a")], /the input is no archive of streams: it is too short/],
+  ["cut off in a header", [file("1.json", formatHead(HEAD)), Buffer.alloc(100)], /cut off/],
   ["cut off in a head", [file("1.json", formatHead(HEAD)).subarray(0, 600)], /cut off/],
   ["cut off behind a head", [file("1.json", formatHead(HEAD))], /cut off/],
   ["with another file", [file("readme.txt", "hello")], /readme\.txt is no head of a stream/],

@@ -68,6 +68,7 @@ describe("streamdir bench", () => {
     [["--size", "17MiB"], /--size must be at most 16MiB/],
     [["--seconds", "0"], /--seconds must be from 1 to 3600/],
     [["--below", "../a"], /--below/],
+    [["--below", "m\ufffd"], /--below "m\ufffd" is not valid UTF-8, or has U\+FFFD/],
   ] as const)
     test(`${args.join(" ")} ends with 64`, async () => {
       const { status, stderr } = await server.run(["bench", ...args]);

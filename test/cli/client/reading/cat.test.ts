@@ -36,6 +36,11 @@ describe("streamdir cat", () => {
     assert.equal(base64, "/wA=");
   });
 
+  test("with --json counts the lines of text, too", async () => {
+    await server.done(["append", "counted", "--lines", "--create"], "1\n2\n3\n");
+    assert.equal(await server.done(["cat", "counted", "--json", "-n", "2"]), '{"offset":null,"data":"1\\n2\\n"}\n');
+  });
+
   test("ends with 0 when its reader has gone", async () => {
     const gone = Object.assign(new Error("EPIPE"), { code: "EPIPE" });
     assert.equal((await server.run(["cat", "long"], { onStdout: () => gone })).status, 0);

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import test, { describe } from "node:test";
-import { asArray, asLines, firstLines, jsonLine, messagesOf } from "../../../../src/cli/client/reading/messages.js";
+import { asArray, asLines, firstLines, jsonLine, lastLines, messagesOf } from "../../../../src/cli/client/reading/messages.js";
 
 describe("the messages of an answer", () => {
   test("are those of its array, to the byte", () => {
@@ -26,6 +26,19 @@ test("the first lines are counted by their ends", () => {
     const found = firstLines(Buffer.from(text), count);
     assert.deepEqual([found.bytes.toString(), found.lines], [first, lines]);
   }
+});
+
+test("the last lines are counted by their ends, and the last may have none", () => {
+  for (const [text, count, last] of [
+    ["a\nb\nc\n", 2, "b\nc\n"],
+    ["a\nb\nc", 2, "b\nc"],
+    ["a\n\n", 1, "\n"],
+    ["\n\n", 2, "\n\n"],
+    ["a", 1, "a"],
+    ["a\n", 3, "a\n"],
+    ["", 1, ""],
+  ] as const)
+    assert.equal(lastLines(Buffer.from(text), count).toString(), last, JSON.stringify([text, count]));
 });
 
 test("a line of --json keeps JSON as it was written", () => {

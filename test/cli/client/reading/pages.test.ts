@@ -17,8 +17,8 @@ async function answering(t: TestContext, headers: http.OutgoingHttpHeaders): Pro
 
 test("a server that says no offset is none of streams", async (t) => {
   const { status, stdout, stderr } = await runClient(["cat", "a"], { url: await answering(t, {}) });
-  assert.deepEqual([status, stdout], [74, ""]);
-  assert.match(stderr, /is no server of streams: it says no offset\n$/);
+  assert.deepEqual([status, stdout], [69, ""]);
+  assert.match(stderr, /is no server of streams: it says no offset; see --server\n$/);
 });
 
 test("a server that says that there is more, and gives the same offset again, is not asked for ever", async (t) => {

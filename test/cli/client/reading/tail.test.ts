@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import test, { after, describe } from "node:test";
-import { VerbServer } from "../../../helpers/client-verb.js";
+import { runClient, VerbServer } from "../../../helpers/client-verb.js";
+import { serverAt } from "../../../helpers/server-at.js";
 
 const server = new VerbServer({ after });
 const numbers = (from: number, to: number): string => Array.from({ length: to - from + 1 }, (_, at) => `${from + at}\n`).join("");
@@ -104,6 +105,51 @@ describe("streamdir tail", () => {
     });
     assert.deepEqual([status, stdout], [0, "1\n2\n7\n"], stderr);
     assert.match(stderr, /\(offset-gone\): going on at the earliest that is left, /);
+  });
+
+  test("prints the last lines of text, however they were appended", async () => {
+    await server.done(["append", "text", "--lines", "--create"], numbers(1, 5000));
+    assert.equal(await server.done(["tail", "text"]), numbers(4991, 5000));
+    assert.equal(await server.done(["tail", "text", "-n", "1"]), "5000\n");
+    assert.equal(await server.done(["tail", "text", "-n", "9000"]), numbers(1, 5000));
+    const { offset, data } = JSON.parse(await server.done(["tail", "text", "-n", "2", "--json"]));
+    assert.equal(data, numbers(4999, 5000));
+    await server.done(["append", "text", "--lines"], numbers(5001, 5003));
+    assert.equal(await server.done(["tail", "text", "-n", "4"]), numbers(5000, 5003));
+    assert.equal(await server.done(["tail", "text", "--from", offset]), numbers(5001, 5003));
+  });
+
+  test("finds the last lines in many answers", async () => {
+    const line = `${"x".repeat(1023)}\n`;
+    await server.done(["append", "large", "--lines", "--create"], `${line.repeat(12 * 1024)}the\nend\n`);
+    assert.equal(await server.done(["tail", "large", "-n", "20"]), `${line.repeat(18)}the\nend\n`);
+  });
+
+  test("follows text after its last lines", async () => {
+    await server.done(["append", "followed-text", "--lines", "--create"], numbers(1, 100));
+    let seen = "";
+    const { status } = await server.run(["tail", "followed-text", "-f", "-n", "2"], {
+      onStdout: (text) => {
+        seen += String(text);
+        if (seen === numbers(99, 100)) void server.done(["append", "followed-text", "--lines", "--close"], numbers(101, 103));
+        return null;
+      },
+    });
+    assert.deepEqual([status, seen], [0, numbers(99, 103)]);
+  });
+
+  test("prints the last appends of bytes that are no text", async () => {
+    await server.done(["append", "bytes", "--create"], "a\nb\n");
+    await server.done(["append", "bytes"], "c\nd\n");
+    assert.equal(await server.done(["tail", "bytes", "-n", "1"]), "c\nd\n");
+  });
+
+  test("prints the last lines of a server that does not know ?last=", async (t) => {
+    const url = await serverAt(t, (_, res) => {
+      res.setHeader("Content-Type", "text/plain").setHeader("Stream-Next-Offset", "1").setHeader("ETag", '"1"');
+      res.setHeader("Stream-Up-To-Date", "true").end(numbers(1, 100));
+    });
+    assert.equal((await runClient(["tail", "a", "-n", "3"], { url })).stdout, numbers(98, 100));
   });
 
   for (const [args, line] of [

@@ -40,7 +40,7 @@ test("a missing credential is told by where the commands take one from", () => {
 
 test("an answer without a problem document is told by its status", () => {
   for (const [status, words] of [
-    [404, "The stream does not exist"],
+    [404, "The server answers with 404, and not why: there is no such stream, or --server or --prefix is wrong"],
     [410, "The stream is gone"],
     [401, "The server asks for a token: see --token-file"],
     [403, "The token has no right to this"],

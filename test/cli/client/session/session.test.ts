@@ -19,7 +19,7 @@ describe("a client verb", () => {
     assert.equal(await found(["--server", url], { STREAMDIR_URL: "http://127.0.0.1:1" }), 0);
     assert.equal(await found([], { STREAMDIR_URL: url, STREAM_URL: "http://127.0.0.1:1" }), 0);
     assert.equal(await found([], { STREAM_URL: url.replace(/v1\/stream\/$/, "") }), 0);
-    assert.equal(await found(["--server", url.replace(/v1\/stream\/$/, ""), "--prefix", "/v2/"], {}), 66);
+    assert.equal(await found(["--server", url.replace(/v1\/stream\/$/, ""), "--prefix", "/v2/"], {}), 69);
   });
 
   test("puts names behind the prefix of the flag, or the path of the URL, or the variable", async () => {
@@ -29,12 +29,25 @@ describe("a client verb", () => {
     for (const [server, args, env, status] of [
       [url, [], { STREAMDIR_PREFIX: "/v2/" }, 0],
       [url, ["--server", url], { STREAMDIR_PREFIX: "/v2/" }, 0],
-      [url, ["--prefix", "/v2/"], {}, 66],
+      [url, ["--prefix", "/v2/"], {}, 69],
       [`${bare}v2/`, ["--prefix", "/v1/stream/"], { STREAMDIR_PREFIX: "/v2/" }, 0],
-      [bare, [], { STREAMDIR_PREFIX: "/v2/" }, 66],
+      [bare, [], { STREAMDIR_PREFIX: "/v2/" }, 69],
       [`${bare}v2/`, ["--server", bare], { STREAMDIR_PREFIX: "/v1/stream/" }, 0],
     ] as const)
       assert.equal((await runClient(["info", "found", ...args], { url: server, env })).status, status, `${server} ${args.join(" ")}`);
+  });
+
+  test("needs --prefix / for a server whose streams are at the root: a URL has that path without saying so", async (t) => {
+    const root = new VerbServer(t, { prefix: "/" });
+    const { origin } = new URL(await root.url());
+    for (const [args, env, status] of [
+      [["--prefix", "/"], {}, 0],
+      [[], { STREAMDIR_PREFIX: "/" }, 0],
+      [["--server", `${origin}/`], {}, 66],
+    ] as const) {
+      await runClient(["create", "at/root", "--prefix", "/"], { url: origin });
+      assert.equal((await runClient(["info", "at/root", ...args], { url: origin, env })).status, status);
+    }
   });
 
   test("names the variable that is no server", async () => {

@@ -16,5 +16,5 @@ test("info says what a stream is", async () => {
 
 test("info ends with 66 where there is no stream", async () => {
   const { status, stderr } = await server.run(["info", "none"]);
-  assert.deepEqual([status, stderr], [66, 'streamdir: stream "none": The stream does not exist\n']);
+  assert.deepEqual([status, stderr], [66, 'streamdir: stream "none": The stream does not exist (stream-not-found)\n']);
 });

@@ -12,7 +12,7 @@ test("a word is a name or a pattern, or with a slash at its end what all names b
 });
 
 async function answering(t: TestContext, body: string): Promise<string> {
-  const server = http.createServer((_, res) => res.end(body));
+  const server = http.createServer((_, res) => res.setHeader("Stream-Next-Offset", "1").end(body));
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
   t.after(() => server.close());

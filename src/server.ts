@@ -9,6 +9,7 @@ import { Authority, AuthFileError } from "./auth/authority.js";
 import { listenFault, StartError } from "./server/start-error.js";
 import { closed, listenForAdmin, type Listening } from "./server/admin-listening.js";
 import { contextOf } from "./server/context-of.js";
+import { warnOfOpenAccess } from "./server/open-access.js";
 import { settingsOf, type ServerOptions } from "./server/server-options.js";
 import { parseStorage, type NatsAddress } from "./net/storage-address.js";
 import { Dispatcher } from "./http/dispatch.js";
@@ -94,6 +95,7 @@ export async function startServer(options: ServerOptions, limits: RequestLimits)
     if (error instanceof CertificateError) throw new StartError("invalid-option", error.message);
     throw error instanceof ListenError ? listenFault(error, TOO_FEW_FILES) : error;
   });
+  warnOfOpenAccess(settings, service.context.log);
   return {
     url: urlOf(listeners, plan, settings.prefix),
     port: listeners.find(({ port }) => port !== null)?.port ?? 0,

@@ -65,6 +65,7 @@ function summaryOf({ tally, troubles }: BackupSummary): string {
   const { copiedBytes, linkedBytes, keptBytes, journalBytes } = tally;
   const streams = `${tally.streams} streams with files, ${tally.changedStreams} of them new or changed`;
   const bytes = `${copiedBytes} bytes copied, ${linkedBytes} linked, ${keptBytes} there already`;
+  const journal = `${journalBytes} of the journal, which has the rest`;
   const damage = troubles === 0 ? "" : `; ${troubles} damaged in the directory, and so perhaps in the backup`;
-  return `${streams}, ${tally.removedStreams} removed; ${bytes}, ${journalBytes} of the journal, which has the rest${damage}`;
+  return `${streams}, ${tally.removedStreams} removed; ${bytes}, ${journal}${damage}`;
 }

@@ -5,7 +5,8 @@ import { hasPassword } from "../net/storage-address.js";
 import { defaultSettings, formatValue, OPTIONS } from "../options.js";
 import type { OptionName, OptionSpec, OptionValue, Settings } from "../options.js";
 import { nearest } from "./command/nearest.js";
-import { parseValue, quoted } from "./command/value.js";
+import { parseValue, quoted, type ParsedValue } from "./command/value.js";
+import { isOfService, refusalOfVariables, type Env } from "./command/variables.js";
 import { DEFAULT_DIR, type Invocation, type Verb } from "./command/verb.js";
 
 /** What a command line asks for. `line` says in one line what is wrong and what would be right. */
@@ -35,10 +36,6 @@ interface Flag {
   readonly negates: boolean;
 }
 
-const ENV_PREFIX = "STREAMDIR_";
-/** Variables of the client verbs: a server leaves them alone. */
-const CLIENT_VARIABLES: ReadonlySet<string> = new Set(["STREAMDIR_URL", "STREAMDIR_TOKEN"]);
-
 /**
  * Words that are, or may become, verbs: never taken for a directory by mistake, even if this version does not have
  * them.
@@ -50,7 +47,6 @@ const RESERVED_WORDS: ReadonlyMap<string, string> = new Map([
 
 // Object.entries forgets that its keys are the names of the table.
 const ROWS = Object.entries(OPTIONS) as [OptionName, OptionSpec][];
-const NAMES_BY_ENV: ReadonlyMap<string, OptionName> = new Map(ROWS.map(([name, spec]) => [spec.env, name]));
 const FLAGS: ReadonlyMap<string, Flag> = new Map(ROWS.flatMap(([name, spec]) => flagsOf(name, spec)));
 
 /**
@@ -60,7 +56,7 @@ const FLAGS: ReadonlyMap<string, Flag> = new Map(ROWS.flatMap(([name, spec]) => 
  */
 export function parseCommand<V extends Pick<Verb, "name" | "second" | "switches" | "takesOptions">>(
   args: readonly string[],
-  env: Readonly<Record<string, string | undefined>>,
+  env: Env,
   verbs: readonly [V, ...V[]],
   tools: readonly { readonly name: string }[] = [],
 ): Command<V> {
@@ -181,7 +177,7 @@ function readFlag(arg: string, { name, spec, negates }: Flag, rest: string[], va
   }
   const text = inline ?? (spec.kind === "flag" ? String(!negates) : takeValue(rest));
   if (text === undefined) return `${written} needs a value, like ${written}=${formatValue(spec, spec.default)}`;
-  const parsed = parseValue(spec, text);
+  const parsed = readValue(spec, text);
   if (parsed.kind === "fault") return `${written} ${parsed.words}`;
   if (spec.kind === "storage" && hasPassword(text))
     return `${written} must not have a password: every user of this machine sees arguments; set it in ${spec.env}`;
@@ -257,24 +253,23 @@ function asDirectory(word: string): string {
   return `a directory of that name is ./${word}`;
 }
 
-function readEnvironment(
-  env: Readonly<Record<string, string | undefined>>,
-): { readonly kind: "read"; readonly values: Values } | UsageError {
+function readEnvironment(env: Env): { readonly kind: "read"; readonly values: Values } | UsageError {
+  const unknown = refusalOfVariables(env);
+  if (unknown !== null) return refused(unknown);
   const values: Values = {};
-  for (const [variable, text] of Object.entries(env)) {
-    if (!variable.startsWith(ENV_PREFIX) || CLIENT_VARIABLES.has(variable) || text === undefined) continue;
-    const name = NAMES_BY_ENV.get(variable);
-    if (name === undefined) return refused(refusalOfVariable(variable));
-    const parsed = parseValue(OPTIONS[name], text);
-    if (parsed.kind === "fault") return refused(`${variable} ${parsed.words}`);
+  for (const [name, spec] of ROWS) {
+    const text = env[spec.env];
+    if (text === undefined || isOfService(spec.env, env)) continue;
+    const parsed = readValue(spec, text);
+    if (parsed.kind === "fault") return refused(`${spec.env} ${parsed.words}`);
     values[name] = parsed.value;
   }
   return { kind: "read", values };
 }
 
-function refusalOfVariable(variable: string): string {
-  const bare = (name: string): string => name.slice(ENV_PREFIX.length);
-  const meant = nearest(bare(variable), [...NAMES_BY_ENV.keys()].map(bare));
-  const hint = meant === null ? "streamdir --help lists them" : `did you mean ${ENV_PREFIX}${meant}?`;
-  return `unknown environment variable ${quoted(variable)}; ${hint}`;
+/** Reads a value. An empty one, as a script's unset variable leaves it, must not turn off what it was to set. */
+function readValue(spec: OptionSpec, text: string): ParsedValue {
+  if (text === "" && spec.default === "")
+    return { kind: "fault", words: "must not be empty; leave it out where there is none" };
+  return parseValue(spec, text);
 }

@@ -11,6 +11,7 @@ import { helpText } from "./help.js";
 import { parseLoneTask, parseTask } from "./command/task.js";
 import { loneTaskHelp, taskHelp } from "./command/task-help.js";
 import type { Tool } from "./command/task.js";
+import { refusalOfVariables } from "./command/variables.js";
 import { EXIT } from "./command/verb.js";
 import { VERBS } from "./verbs.js";
 
@@ -38,7 +39,7 @@ async function runClient(task: ClientTask, args: readonly string[]): Promise<num
     case "usage-error":
       return refuse(command.line);
     case "run":
-      return task.run(command.given, process);
+      return unlessRefused(() => task.run(command.given, process));
   }
 }
 
@@ -51,7 +52,7 @@ async function runTool(tool: Tool, args: readonly string[]): Promise<number> {
     case "usage-error":
       return refuse(command.line);
     case "run":
-      return command.task.run(command.given, process);
+      return unlessRefused(() => command.task.run(command.given, process));
   }
 }
 
@@ -82,6 +83,12 @@ async function helpOf(name: string | undefined): Promise<string> {
   const isOther = name !== implied.name && others.some((verb) => verb.name === name);
   const described = isOther ? COMMANDS.find((command) => command.name === name) : undefined;
   return described === undefined ? helpText(VERBS, TOOLS, CLIENT_VERBS) : loneTaskHelp(described);
+}
+
+/** A variable with a typing mistake may have been meant to name another server, or another auth file. */
+async function unlessRefused(run: () => Promise<number>): Promise<number> {
+  const refusal = refusalOfVariables(process.env);
+  return refusal === null ? run() : refuse(refusal);
 }
 
 function refuse(line: string): number {

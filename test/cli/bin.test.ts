@@ -7,7 +7,7 @@ import { fileURLToPath } from "node:url";
 import ts from "typescript";
 import { build } from "../helpers/built-package.js";
 import { lacksLimits } from "../helpers/machine.js";
-import { startNode } from "../helpers/process.js";
+import { startNode, startProgram } from "../helpers/process.js";
 import type { Ended } from "../helpers/process.js";
 import { tempDir } from "../helpers/temp-dir.js";
 
@@ -141,6 +141,18 @@ describe("bin/streamdir.js", () => {
   test("says what to do when there is no dist", async (t) => {
     const { status, stderr } = await runBin(t, null);
     assert.deepEqual([status, stderr], [1, "streamdir: dist/ is missing here: run npm run build\n"]);
+  });
+
+  test("is a child of npm start itself: a shell in between would not pass a signal on", async (t) => {
+    const root = tempDir();
+    const { scripts } = JSON.parse(readFileSync(join(BIN, "..", "package.json"), "utf8"));
+    writeFileSync(join(root, "package.json"), JSON.stringify({ scripts: { start: scripts.start } }));
+    mkdirSync(join(root, "bin"));
+    writeFileSync(join(root, "bin", "streamdir.js"), "console.log(`a child of ${process.ppid}`);");
+    const npm = startProgram(t, "npm", ["start"], { cwd: root, env: { NPM_CONFIG_UPDATE_NOTIFIER: "false" } });
+    const { status, stdout } = await npm.ended;
+    assert.equal(status, 0);
+    assert.match(stdout, new RegExp(`^a child of ${npm.pid}$`, "m"));
   });
 
   // The pool's threads are only to be seen in /proc; Node has some of its own besides.

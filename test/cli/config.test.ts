@@ -3,7 +3,7 @@ import { describe, test } from "node:test";
 import { DEFAULT_DIR } from "../../src/cli/command/verb.js";
 import { parseCommand } from "../../src/cli/config.js";
 import { VERBS } from "../../src/cli/verbs.js";
-import { defaultSettings } from "../../src/options.js";
+import { defaultSettings, OPTIONS } from "../../src/options.js";
 import type { Settings } from "../../src/options.js";
 
 const SERVE = { name: "serve" };
@@ -18,6 +18,21 @@ function runOf(args: readonly string[]) {
   const command = parse(args);
   assert.ok(command.kind === "run");
   return command;
+}
+
+/** What Kubernetes tells of a service with the port 4437, called http. */
+function serviceVariables(service: string): Env {
+  const port = `${service}_PORT_4437_TCP`;
+  return {
+    [`${service}_SERVICE_HOST`]: "10.0.0.1",
+    [`${service}_SERVICE_PORT`]: "4437",
+    [`${service}_SERVICE_PORT_HTTP`]: "4437",
+    [`${service}_PORT`]: "tcp://10.0.0.1:4437",
+    [port]: "tcp://10.0.0.1:4437",
+    [`${port}_PROTO`]: "tcp",
+    [`${port}_PORT`]: "4437",
+    [`${port}_ADDR`]: "10.0.0.1",
+  };
 }
 
 function words(text: string): string[] {
@@ -168,6 +183,8 @@ describe("a command line is refused", () => {
     [["--port="], '--port must be from 0 to 65535, not ""'],
     [["--port", "1", "--port", "x"], '--port must be from 0 to 65535, not "x"'],
     [["--port", "x", "--port", "1"], '--port must be from 0 to 65535, not "x"'],
+    [["--auth", ""], "--auth must not be empty; leave it out where there is none"],
+    [["--tls-cert=", "--tls-key="], "--tls-cert must not be empty; leave it out where there is none"],
     [["--port"], "--port needs a value, like --port=4437"],
     [["--port", "--host", "::"], "--port needs a value, like --port=4437"],
     [["--chunk-bytes"], "--chunk-bytes needs a value, like --chunk-bytes=1MiB"],
@@ -255,6 +272,7 @@ describe("the environment", () => {
   const refusals: readonly [env: Env, line: string][] = [
     [{ STREAMDIR_PORT: "x" }, 'STREAMDIR_PORT must be from 0 to 65535, not "x"'],
     [{ STREAMDIR_PORT: "" }, 'STREAMDIR_PORT must be from 0 to 65535, not ""'],
+    [{ STREAMDIR_AUTH: "" }, "STREAMDIR_AUTH must not be empty; leave it out where there is none"],
     [{ STREAMDIR_READ_ONLY: "yes" }, 'STREAMDIR_READ_ONLY must be true or false, not "yes"'],
     [{ STREAMDIR_SSE_LIFETIME: "60" }, 'STREAMDIR_SSE_LIFETIME must be from 1ms to 1d, with its unit like 1m or 500ms, not "60"'],
     [{ STREAMDIR_PROT: "1" }, 'unknown environment variable "STREAMDIR_PROT"; did you mean STREAMDIR_PORT?'],
@@ -265,6 +283,35 @@ describe("the environment", () => {
   for (const [env, line] of refusals) {
     test(`is refused with ${JSON.stringify(env)}`, () => assert.deepEqual(parse([], env), { kind: "usage-error", line }));
   }
+
+  test("may not be empty for any option that has a value, nor may its flag", () => {
+    for (const { flag, env, kind } of Object.values(OPTIONS).filter((spec) => spec.kind !== "flag")) {
+      for (const command of [parse([], { [env]: "" }), parse([`--${flag}=`])])
+        assert.equal(command.kind, "usage-error", `${flag}: ${kind}`);
+    }
+  });
+
+  test("may hold what Kubernetes sets for services", () => {
+    const settings = (env: Env): unknown => {
+      const command = parse([], env);
+      return command.kind === "run" ? command.settings : command;
+    };
+    assert.deepEqual(settings(serviceVariables("STREAMDIR")), defaultSettings());
+    assert.deepEqual(settings(serviceVariables("STREAMDIR_PROD")), defaultSettings());
+    const both = { ...serviceVariables("STREAMDIR"), ...serviceVariables("STREAMDIR_PORT"), STREAMDIR_PORT: "1" };
+    assert.deepEqual(settings(both), { ...defaultSettings(), port: 1 });
+  });
+
+  test("is refused with more than that", () => {
+    const service = serviceVariables("STREAMDIR_PROD");
+    for (const name of ["STREAMDIR_PROD_PROT", "STREAMDIR_PROD_PORT_4437", "STREAMDIR_SERVICE_PORT", "STREAMDIR_TEST_SERVICE_PORT"])
+      assert.equal(parse([], { ...service, [name]: "1" }).kind, "usage-error", name);
+    const alone = { STREAMDIR_PORT: "tcp://10.0.0.1:4437" };
+    assert.deepEqual(parse([], { ...service, ...alone }), {
+      kind: "usage-error",
+      line: 'STREAMDIR_PORT must be from 0 to 65535, not "tcp://10.0.0.1:4437"',
+    });
+  });
 
   test("is refused even where a flag wins", () => {
     assert.deepEqual(parse(["--port", "1"], { STREAMDIR_PORT: "x" }), {

@@ -36,6 +36,16 @@ describe("the command", () => {
     [["--port", "x"], {}, '--port must be from 0 to 65535, not "x"'],
     [["tail"], {}, "streamdir tail needs NAME"],
     [["--port", "0", "tail"], {}, "a command stands before all flags: streamdir tail; a directory of that name is ./tail"],
+    [
+      ["rm", "p", "--yes"],
+      { STREAMDIR_SERVER: "http://prod:4437" },
+      'unknown environment variable "STREAMDIR_SERVER"; did you mean STREAMDIR_URL?',
+    ],
+    [
+      ["token", "list", "--auth", "auth.json"],
+      { STREAMDIR_AUHT: "other.json" },
+      'unknown environment variable "STREAMDIR_AUHT"; did you mean STREAMDIR_AUTH?',
+    ],
     [[], { STREAMDIR_PROT: "1" }, 'unknown environment variable "STREAMDIR_PROT"; did you mean STREAMDIR_PORT?'],
   ];
   for (const [args, env, line] of wrong) {

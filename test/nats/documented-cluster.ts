@@ -19,6 +19,8 @@ const HEADING = "An example";
 const SERVERS = ["n1", "n2", "n3"];
 const MAIN = fileURLToPath(new URL("../../src/cli/main.ts", import.meta.url));
 const PACKAGES = fileURLToPath(new URL("node_modules/@nats-io", import.meta.url));
+/** What everybody may do here: the tests are about the cluster. */
+const EVERYTHING = ["create", "append", "read", "close", "delete", "list"];
 /** What stands on the page, in the order of the ports that take its place. */
 const DOCUMENTED_PORTS = [4222, 4223, 4224, 6222, 6223, 6224, 4437, 4438];
 
@@ -62,6 +64,7 @@ export class DocumentedCluster {
     const ports = await freePorts(DOCUMENTED_PORTS.length);
     const here = (text: string): string => replaced(text, ports, folder);
     for (const [name, text] of configurations()) writeFileSync(join(folder, name), here(text));
+    writeFileSync(join(folder, "auth.json"), JSON.stringify({ public: [{ streams: ["**"], allow: EVERYTHING }] }));
     const env = { PATH: `${await programsIn(folder)}:${process.env["PATH"] ?? ""}`, UV_THREADPOOL_SIZE: "32" };
     const run = (line: string): TestProcess => startProgram(scope, "bash", ["-c", `exec ${line}`], { cwd: folder, env });
 

@@ -21,6 +21,11 @@ describe("behind Caddy as docs/Caddyfile has it", { skip: lacksCaddy, timeout: 1
     assert.equal((await ask(`${url}s`, "HEAD")).headers["stream-next-offset"], appended.headers["stream-next-offset"]);
   });
 
+  test("what is no stream is not found, so that no check of it passes", async (context) => {
+    const url = await startCaddy(context, (await Origin.start(context)).port);
+    assert.equal((await ask(new URL("/health", url).href, "GET")).status, 404);
+  });
+
   test("a ticket is in no log", async (context) => {
     const origin = await Origin.start(context);
     await origin.stop();

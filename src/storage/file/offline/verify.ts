@@ -3,8 +3,8 @@ import type { Position } from "../../storage.js";
 import { crc32 } from "../format/crc32.js";
 import { errorCode, isBusy, readFully, type Files } from "../disk/files.js";
 import {
-  claimIdOf,
   isFormerFiles,
+  isOwnName,
   isPutAside,
   isShardName,
   journalSequenceOf,

@@ -127,8 +127,8 @@ export class ForkTies extends EventEmitter<ForkTieEvents> {
 
   /**
    * The same for a stream that can't be loaded. What a damaged one says of its forks can't be relied on: all streams
-   * are looked through, and while one was forked from it, or may have been, it stays, as a repair may bring it back. Its
-   * source learns of the deletion if it can be found.
+   * are looked through, and while one was forked from it, or may have been, it stays, as a repair may bring it back.
+   * Its source learns of the deletion if it can be found.
    */
   async deleteDamaged(stream: FileStream, settle: (how: Settlement) => void): Promise<DamagedRejection | null> {
     const isKnown = this.#isInMemory(stream);

@@ -90,6 +90,30 @@ describe("a data directory", () => {
     assert.deepEqual(readdirSync(layout.journal), ["notes"]);
   });
 
+  test("is made beside what the system has put there", async () => {
+    const layout = new Layout(tempDir());
+    for (const name of ["lost+found", ".snapshots"]) mkdirSync(join(layout.root, name));
+    assert.equal((await prepareDirectory(files, layout)).isNew, true);
+  });
+
+  test("is taken with what others have put into it since", async () => {
+    const layout = new Layout(tempDir());
+    const { id } = await prepareDirectory(files, layout);
+    await writeMarker(files, layout, id);
+    writeFileSync(join(layout.root, "README"), "not ours");
+    assert.equal((await prepareDirectory(files, layout)).isNew, false);
+  });
+
+  test("is not made among other files: one is named, and none added", async () => {
+    const dir = tempDir();
+    writeFileSync(join(dir, "package.json"), "{}");
+    await assert.rejects(openEngine({ dir }), {
+      name: "DirectoryError",
+      message: `${dir} is no data directory, as it has package.json in it; name a directory that is new or empty`,
+    });
+    assert.deepEqual(readdirSync(dir), ["package.json"]);
+  });
+
   test("that lost its marker but has streams is refused", async () => {
     const layout = new Layout(tempDir());
     await prepareDirectory(files, layout);

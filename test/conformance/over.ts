@@ -35,7 +35,7 @@ export class Over {
     const { cert, key } = this.#authority.issue();
     const [certFile, keyFile] = [join(folder, "cert.pem"), join(folder, "key.pem")];
     writeFileSync(certFile, cert);
-    writeFileSync(keyFile, key);
+    writeFileSync(keyFile, key, { mode: 0o600 });
     return ["--tls-cert", certFile, "--tls-key", keyFile];
   }
 }

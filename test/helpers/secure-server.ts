@@ -21,7 +21,7 @@ export function tlsOptions(): { readonly tlsCert: string; readonly tlsKey: strin
   const { cert, key } = authority.issue();
   paths = { tlsCert: join(dir, "cert.pem"), tlsKey: join(dir, "key.pem") };
   writeFileSync(paths.tlsCert, cert);
-  writeFileSync(paths.tlsKey, key);
+  writeFileSync(paths.tlsKey, key, { mode: 0o600 });
   return paths;
 }
 

@@ -88,6 +88,10 @@ export class TlsDoor {
     try {
       const certificate = await readCertificate(options.files);
       warnOf(certificate, options);
+      if (await WatchedFile.isReadableByAll(key))
+        options.log.warn("every user of this machine may read the TLS key; chmod 600 keeps it to its owner", {
+          file: key,
+        });
       tellAuthorities(certificate, options);
       door = new TlsDoor(options, certificate, watched);
       return door;

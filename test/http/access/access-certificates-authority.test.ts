@@ -37,7 +37,7 @@ async function start(context: TestContext, authorities: readonly Authority[]) {
   const paths = { tlsCert: join(dir, "cert.pem"), tlsKey: join(dir, "key.pem"), clientCa: join(dir, "ca.pem") };
   const { cert, key } = SERVERS.issue();
   writeFileSync(paths.tlsCert, cert);
-  writeFileSync(paths.tlsKey, key);
+  writeFileSync(paths.tlsKey, key, { mode: 0o600 });
   const trust = (trusted: readonly Authority[]): void => writeFileSync(paths.clientCa, trusted.map(({ ca }) => ca).join(""));
   trust(authorities);
   const lasting = { sseLifetimeMs: 24 * HOUR_MS, sseHeartbeatMs: HOUR_MS };

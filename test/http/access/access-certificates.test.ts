@@ -44,7 +44,7 @@ async function start(
   const { cert, key } = AUTHORITY.issue({ names: ["localhost"], commonName: "localhost" });
   const paths = { tlsCert: join(dir, "cert.pem"), tlsKey: join(dir, "key.pem"), clientCa: join(dir, "ca.pem") };
   writeFileSync(paths.tlsCert, cert);
-  writeFileSync(paths.tlsKey, key);
+  writeFileSync(paths.tlsKey, key, { mode: 0o600 });
   writeFileSync(paths.clientCa, AUTHORITY.ca);
   const server = await startServer(context, { auth: file.path, corsOrigin, ...paths, ...settings });
   const { port } = server;

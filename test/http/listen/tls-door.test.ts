@@ -45,7 +45,7 @@ async function open(
       [files.key, key],
       [files.cert, cert],
     ] as const) {
-      writeFileSync(`${path}.new`, text);
+      writeFileSync(`${path}.new`, text, { mode: 0o600 });
       renameSync(`${path}.new`, path);
     }
   };
@@ -206,6 +206,19 @@ describe("a TLS door", () => {
     replace(caFile);
     await trusted.opened;
     assert.deepEqual([failures, log.filter(({ level }) => level === "error").length], [4, 1]);
+  });
+
+  test("warns of a key that every user of the machine may read", async () => {
+    const { cert, key } = authority.issue();
+    const [files, { log, lines }] = [{ cert: join(tempDir(), "cert.pem"), key: join(tempDir(), "key.pem"), clientCa: null }, keptLog()];
+    writeFileSync(files.cert, cert);
+    writeFileSync(files.key, key, { mode: 0o644 });
+    const door = await TlsDoor.open({ files, clock: new ManualClock(), log, onSecure: () => undefined, plainAnswer: "" });
+    door.close();
+    assert.deepEqual(
+      lines.map(({ level, fields }) => [level, fields["file"]]),
+      [["warn", files.key]],
+    );
   });
 
   test("warns of a certificate that ends soon", async (context) => {

@@ -19,17 +19,23 @@ async function* replyTo(question) {
   }
 }
 
-/** Stores a piece once, however often it has to be sent; false when somebody has closed the stream. */
-async function append(url, seq, piece) {
-  const producer = { "Producer-Id": "model", "Producer-Epoch": "0", "Producer-Seq": String(seq) };
+/** Sends until the server takes it; false when somebody has closed the stream. */
+async function post(url, headers, body) {
   for (let tries = 1; ; tries++) {
-    // No answer: the piece may be there or not, and the retry finds out.
-    const answer = await fetch(url, { method: "POST", headers: { "Content-Type": "text/plain", ...producer }, body: piece }).catch(() => null);
+    // No answer: it may be done or not, and the retry finds out.
+    const answer = await fetch(url, { method: "POST", headers, body }).catch(() => null);
     if (answer?.ok) return true;
     if (answer?.status === 409 && answer.headers.has("Stream-Closed")) return false;
-    if ((answer !== null && answer.status < 500) || tries === TRIES) throw new Error(`a piece was refused: ${(await answer?.text()) ?? "no answer"}`);
+    if ((answer !== null && answer.status < 500) || tries === TRIES)
+      throw new Error(`${url} was not written: ${(await answer?.text()) ?? "no answer"}`);
     await sleep(1000 * Number(answer?.headers.get("Retry-After") ?? 1));
   }
+}
+
+/** Stores a piece once, however often it has to be sent. */
+function append(url, seq, piece) {
+  const producer = { "Producer-Id": "model", "Producer-Epoch": "0", "Producer-Seq": String(seq) };
+  return post(url, { "Content-Type": "text/plain", ...producer }, piece);
 }
 
 /** Writes a reply as it comes, until it is whole or was stopped. */
@@ -40,7 +46,8 @@ async function write(url, pieces) {
     if (!(await append(url, seq, piece))) return console.log(`stopped after ${seq} pieces`);
     seq++;
   }
-  await fetch(url, { method: "POST", headers: { "Stream-Closed": "true" } });
+  // Closing what is closed does nothing: this may be sent again, too.
+  await post(url, { "Stream-Closed": "true" });
   console.log(`wrote ${seq} pieces`);
 }
 

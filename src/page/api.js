@@ -118,7 +118,9 @@ export class Api {
     if (answer.ok) return answer;
     const problem = await answer.json().catch(() => ({}));
     const detail = String(problem.detail ?? problem.title ?? WORDS[answer.status] ?? `The answer is ${answer.status}.`);
-    throw new ApiError(answer.status, String(problem.code ?? ""), detail);
+    // The server's words there are for programs.
+    const isWithout = answer.status === 401 && this.token === "";
+    throw new ApiError(answer.status, String(problem.code ?? ""), isWithout ? "This needs a token." : detail);
   }
 
   /**
@@ -310,7 +312,7 @@ const UNLISTED = {
 
 /** For answers to HEAD, which have no words. @type {Record<number, string>} */
 const WORDS = {
-  401: "It needs a token.",
+  401: "The token is not valid, or no longer.",
   403: "The token does not allow that.",
   404: "There is no stream of this name.",
   410: "The stream is deleted.",

@@ -1,7 +1,7 @@
 // Starts the page, and shows what its fragment says.
 
 import { Api, ApiError } from "./api.js";
-import { askCreate, askToken } from "./dialogs.js";
+import { askCreate, askToken, tokenButton } from "./dialogs.js";
 import { byId, button, el } from "./dom.js";
 import { nameText, parseRoute, streamRoute, visit } from "./route.js";
 import { ServerView } from "./server-view.js";
@@ -18,6 +18,10 @@ let view = null;
 const NOBODY = { allow: [], metrics: null, caller: null };
 /** Whether nobody has said yet what the token may do. */
 let isUnknown = false;
+/** Whether the next stream to be shown was just made: then something is appended to it. */
+let isMade = false;
+/** What the server says where it wants a token, or another one; else empty. */
+let tokenWanted = "";
 
 function show() {
   const { place, name, query } = parseRoute(location.hash);
@@ -25,7 +29,8 @@ function show() {
   view?.stop();
   view = null;
   if (place === "server") view = new ServerView(api);
-  if (place === "stream") view = new StreamView(api, name, query, list, isTab);
+  if (place === "stream") view = new StreamView(api, name, query, list, isMade ? "composer" : isTab ? "tab" : "");
+  isMade = false;
   list.selected = name;
   document.body.dataset["place"] = place;
   document.title = place === "stream" ? `${nameText(name)} · streamdir` : "streamdir";
@@ -50,6 +55,8 @@ async function greyOut() {
 }
 
 function home() {
+  if (tokenWanted !== "")
+    return el("section", { className: "home" }, el("h1", {}, "streamdir"), el("p", {}, tokenWanted), tokenButton());
   return el(
     "section",
     { className: "home" },
@@ -74,7 +81,11 @@ function home() {
 function create() {
   if (byId("create").hasAttribute("disabled")) return;
   const typed = /** @type {HTMLInputElement} */ (byId("find")).value;
-  askCreate(api, (name) => visit(streamRoute(name)), typed.includes("*") ? "" : typed);
+  const made = (/** @type {string} */ name) => {
+    isMade = true;
+    visit(streamRoute(name));
+  };
+  askCreate(api, made, typed.includes("*") ? "" : typed);
 }
 
 function token() {
@@ -87,11 +98,16 @@ function token() {
 
 /** @param {unknown} error */
 function showTrouble(error) {
-  const isForeign = error instanceof ApiError && (error.status === 401 || error.status === 403);
-  byId("token").textContent = api.token === "" ? "Token" : "Token ✓";
-  byId("token").className = isForeign ? "primary" : "";
-  document.body.dataset["trouble"] = error === null ? "" : isForeign ? "right" : "server";
-  if (error === null && isUnknown) void greyOut();
+  const status = error instanceof ApiError ? error.status : 0;
+  const wanted = error instanceof ApiError && status === 401 ? error.message : "";
+  const trouble = error === null ? "" : wanted !== "" ? "token" : status === 403 ? "right" : "server";
+  byId("token").textContent = api.token === "" || trouble === "token" ? "Token" : "Token ✓";
+  byId("token").className = trouble === "token" || trouble === "right" ? "primary" : "";
+  document.body.dataset["trouble"] = trouble;
+  const isOtherHome = view === null && wanted !== tokenWanted;
+  tokenWanted = wanted;
+  if (isOtherHome) byId("main").replaceChildren(home());
+  if (isOtherHome || (error === null && isUnknown)) void greyOut();
 }
 
 /**

@@ -1,5 +1,6 @@
 // What changes streams, each behind a dialog.
 
+import { ApiError } from "./api.js";
 import { byId, button, el, notice } from "./dom.js";
 import { asLines, kindOf } from "./messages.js";
 import { nameText } from "./route.js";
@@ -78,7 +79,7 @@ export function askCreate(api, onDone, beginning = "") {
     field("Content type", type),
     types,
     field("Lives for (seconds unused)", ttl),
-    field("First message", first, "May stay empty."),
+    field("First message", first, "May stay empty. Text gets a line feed."),
   ];
   ask("New stream", "Create", fields, async () => {
     const headers = { "Content-Type": type.value, ...(ttl.value === "" ? {} : { "Stream-TTL": ttl.value }) };
@@ -159,6 +160,20 @@ function askDangerous(title, label, { name }, [before = "", after = ""], work, d
     onDone();
   };
   ask(title, label, [el("p", {}, before, el("b", {}, nameText(name)), after)], submit, { isDangerous: true });
+}
+
+/** Opens the dialog of the token, as the button at the top of the page does. */
+export function tokenButton() {
+  return button("Give a token", () => byId("token").click(), { className: "primary" });
+}
+
+/**
+ * What may help after an error: another token, or another look.
+ * @param {unknown} error
+ * @param {() => void} look
+ */
+export function againButton(error, look) {
+  return error instanceof ApiError && error.status === 401 ? tokenButton() : button("Look again", look);
 }
 
 /**

@@ -56,6 +56,12 @@ export function notice(text, mood = "good") {
   noticeTimer = setTimeout(() => (element.textContent = ""), 6000);
 }
 
+/** Takes away what was said of an error: what came after it has succeeded. */
+export function endComplaint() {
+  const element = byId("notice");
+  if (element.className === "bad") element.textContent = "";
+}
+
 /** @param {unknown} error Nothing is wrong where somebody has left what was on its way. */
 export function complain(error) {
   if (error instanceof DOMException && error.name === "AbortError") return;

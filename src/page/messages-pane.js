@@ -1,6 +1,7 @@
 // The messages of a stream: the newest first and live, or from a place on.
 
-import { button, complain, el } from "./dom.js";
+import { againButton } from "./dialogs.js";
+import { button, complain, el, endComplaint } from "./dom.js";
 import { numberText } from "./figures.js";
 import { followStream } from "./live.js";
 import { fromBase64, kindOf, splitArray, splitLines } from "./messages.js";
@@ -78,7 +79,7 @@ export class MessagesPane {
           { className: "empty" },
           why,
           " ",
-          button("Look again", () => this.#onAgain()),
+          againButton(error, () => this.#onAgain()),
         ),
       );
     }
@@ -222,6 +223,7 @@ export class MessagesPane {
    * @param {import("./rows.js").Message[]} messages The oldest first.
    */
   #addEarlier(messages) {
+    endComplaint();
     this.#rest = messages;
     this.#rows.addBelow(messages.splice(-MAX_ADDED).reverse());
     this.#more.hidden = this.#isWhole && messages.length === 0;
@@ -290,6 +292,7 @@ export class MessagesPane {
    * @param {import("./api.js").Chunk} chunk
    */
   #addSome(messages, from, chunk) {
+    endComplaint();
     const to = from + PAGE_MESSAGES;
     this.#rows.addBelow(messages.slice(from, to));
     const isDone = to >= messages.length;

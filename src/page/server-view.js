@@ -1,6 +1,7 @@
 // The server at a glance: its metrics as small charts.
 
 import { ApiError } from "./api.js";
+import { tokenButton } from "./dialogs.js";
 import { el, svg } from "./dom.js";
 import { bytesText, numberText, parseMetrics, secondsText, sumOf } from "./figures.js";
 import { pause } from "./live.js";
@@ -85,6 +86,7 @@ export class ServerView {
         this.#status.textContent = isRefused
           ? `No figures: ${error.message} They need the right admin, or are at the address of --admin-listen.`
           : "The server can't be reached; trying again.";
+        if (isRefused && error.status === 401) this.#status.append(" ", tokenButton());
         if (isRefused) return;
         before = null;
       }

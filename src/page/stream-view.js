@@ -1,9 +1,8 @@
 // One stream: its messages, what it is, and how to read it.
 
 import { aboutView, codeView, requestsOf } from "./about.js";
-import { ApiError } from "./api.js";
-import { askClose, askDelete, askFork } from "./dialogs.js";
-import { button, complain, el, notice } from "./dom.js";
+import { againButton, askClose, askDelete, askFork } from "./dialogs.js";
+import { button, complain, el, endComplaint, notice } from "./dom.js";
 import { bytesText } from "./figures.js";
 import { asLines, joinedArrays, kindOf } from "./messages.js";
 import { MessagesPane } from "./messages-pane.js";
@@ -15,6 +14,11 @@ import { nameText, streamRoute, visit } from "./route.js";
 const MAX_DOWNLOAD_BYTES = 64 * 1024 * 1024;
 /** So long after news it is asked how large the stream is. */
 const FRESHEN_MS = 1000;
+const PLACEHOLDERS = {
+  json: 'A JSON value, like {"hello":"world"}',
+  text: "What to append, as a line: a line feed is added",
+  bytes: "What to append",
+};
 const TABS = { "": "Messages", about: "About", code: "Code" };
 
 export class StreamView {
@@ -25,7 +29,7 @@ export class StreamView {
   #name;
   #query;
   #list;
-  #focusesTab;
+  #focused;
   #badges = el("p", { className: "badges" });
   #freshening = 0;
   #ending = new AbortController();
@@ -37,10 +41,10 @@ export class StreamView {
    * @param {string} name
    * @param {Record<string, string>} query
    * @param {import("./stream-list.js").StreamList} list
-   * @param {boolean} focusesTab Whether somebody has come by one of the tabs, and goes on there.
+   * @param {"tab" | "composer" | ""} focused Where whoever has come goes on with the keyboard.
    */
-  constructor(api, name, query, list, focusesTab) {
-    this.#focusesTab = focusesTab;
+  constructor(api, name, query, list, focused) {
+    this.#focused = focused;
     this.#api = api;
     this.#name = name;
     this.#query = query;
@@ -57,7 +61,7 @@ export class StreamView {
       await this.#draw(entry, allow);
     } catch (error) {
       if (this.#ending.signal.aborted || own !== this.#starts) return;
-      this.#missing(error instanceof ApiError ? error.message : String(error));
+      this.#missing(error);
     }
   }
 
@@ -71,9 +75,10 @@ export class StreamView {
     this.#pane?.togglePause();
   }
 
-  /** @param {string} why */
-  #missing(why) {
-    const again = button("Look again", () => void this.start());
+  /** @param {unknown} error */
+  #missing(error) {
+    const why = error instanceof Error ? error.message : String(error);
+    const again = againButton(error, () => void this.start());
     this.element.replaceChildren(el("h1", {}, nameText(this.#name)), el("p", { className: "empty" }, why, " ", again));
   }
 
@@ -85,9 +90,7 @@ export class StreamView {
     const tab = this.#query["tab"] ?? "";
     const tabs = el("nav", { className: "tabs", "aria-label": "Views" }, ...this.#links(tab));
     this.element.replaceChildren(this.#head(entry, allow), tabs);
-    if (this.#focusesTab)
-      /** @type {HTMLElement | null} */ (tabs.querySelector("[aria-current]"))?.focus();
-    this.#focusesTab = false;
+    if (this.#focused === "tab") this.#focus("nav a[aria-current]");
     if (tab === "about") return this.element.append(await aboutView(this.#api, entry, this.#list.entries));
     if (tab === "code") {
       const requests = requestsOf(this.#api.urlOf(entry.name), this.#query, this.#api.token !== "", entry.contentType);
@@ -103,7 +106,14 @@ export class StreamView {
     const told = { onNews: () => this.#freshen(entry), onAgain: () => this.#again() };
     const pane = (this.#pane = new MessagesPane(this.#api, entry, this.#query, go, told));
     this.element.append(this.#composer(entry), pane.element);
+    if (this.#focused === "composer") this.#focus("textarea");
     await pane.start();
+  }
+
+  /** @param {string} selector Of what gets the focus, once. */
+  #focus(selector) {
+    this.#focused = "";
+    /** @type {HTMLElement | null} */ (this.element.querySelector(selector))?.focus();
   }
 
   /**
@@ -159,7 +169,7 @@ export class StreamView {
       rows: 2,
       disabled: !mayAppend,
       spellcheck: false,
-      placeholder: why || (kind === "json" ? 'A JSON value, like {"hello":"world"}' : "What to append"),
+      placeholder: why || PLACEHOLDERS[kind],
       "aria-label": "What to append",
     });
     const send = el(
@@ -176,6 +186,7 @@ export class StreamView {
       send.disabled = true;
       try {
         await this.#api.append(name, contentType, kind === "text" ? asLines(value) : value);
+        endComplaint();
         if (text.value === value) text.value = "";
         text.focus();
       } catch (error) {

@@ -72,6 +72,7 @@ describe("the page, asked again", { skip: lacksChromium, timeout: 240_000 }, () 
     await world.fill("dialog textarea", "hello");
     await world.click("Create");
     await world.sees(ROWS, "hello");
+    assert.match(String(await world.page.evaluate("document.querySelector('.composer textarea').placeholder")), /line feed/);
     await world.fill(".composer textarea", "world");
     await world.click("Append");
     await world.sees(ROWS, "world");
@@ -79,6 +80,48 @@ describe("the page, asked again", { skip: lacksChromium, timeout: 240_000 }, () 
     await world.sees(".status", "2 shown");
     assert.deepEqual(await world.texts(ROWS), ["world", "hello"]);
     world.hasNoFaults();
+  });
+
+  test("appends to a stream that was made by the keyboard, by the keyboard", async (context) => {
+    const world = await World.open(context);
+    await world.open();
+    await world.until("!document.querySelector('#create').disabled");
+    await world.page.press("n");
+    await world.page.type("a");
+    await world.page.press("Enter");
+    await world.sees(".status", "live");
+    await world.page.type("1");
+    assert.equal(await world.page.evaluate("document.querySelector('.composer textarea').value"), "1");
+    // Whoever comes back to it has the keys again.
+    await world.open("#/s/a");
+    await world.sees(".status", "live");
+    assert.equal(await world.page.evaluate("document.activeElement === document.body"), true);
+    world.hasNoFaults();
+  });
+
+  test("takes away what it said of a refusal once the next request succeeds", async (context) => {
+    const world = await World.open(context);
+    await world.send("PUT", "j", JSON_TYPE, "[1,2]");
+    await world.open("#/s/j");
+    await world.sees(".status", "live");
+    for (const [refused, why, place] of [
+      ["at=garbage", "offset", "since=2020-01-01T00:00:00Z"],
+      ["last=1000001", "1000000", "last=2"],
+    ] as const) {
+      await world.page.evaluate(`location.hash = "#/s/j?${refused}"`);
+      await world.sees("#notice.bad", why);
+      await world.page.evaluate(`location.hash = "#/s/j?${place}"`);
+      await world.sees(".status", "2 shown");
+      assert.equal(await world.page.evaluate("document.querySelector('#notice').textContent"), "");
+    }
+    await world.fill(".composer textarea", "{");
+    await world.click("Append");
+    await world.sees("#notice.bad", "JSON");
+    await world.fill(".composer textarea", "3");
+    await world.click("Append");
+    await world.until("document.querySelector('.composer textarea').value === ''");
+    assert.equal(await world.page.evaluate("document.querySelector('#notice').textContent"), "");
+    world.hasNoFaults(/favicon|400/);
   });
 
   test("keeps the filter when it goes to another place", async (context) => {

@@ -288,7 +288,7 @@ for (const screen of [DESK, TELEPHONE]) {
       const world = await World.open(context, { screen, flags: ["--auth", auth.path] });
       for (const name of ["a", "b"]) await world.send("PUT", name, { ...TEXT, Authorization: `Bearer ${writer}` }, "x");
       await world.open("#/s/a");
-      await world.sees("#listed", "credential");
+      await world.sees("#listed", "This needs a token.");
       await world.click("Token");
       await world.fill("dialog input", token);
       await world.click("Use it");

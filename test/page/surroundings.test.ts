@@ -66,6 +66,40 @@ describe("the page in Chromium, where something is odd", { skip: lacksChromium, 
     world.hasNoFaults(/favicon|ERR_/);
   });
 
+  test("asks for a token where one is needed, and again for one that is refused", async (context) => {
+    const auth = new AuthFile();
+    const token = auth.token("owner", [{ streams: ["**"], allow: ["list", "read", "create", "admin"] }]);
+    auth.write();
+    const world = await World.open(context, { flags: ["--auth", auth.path] });
+    await world.send("PUT", "t", { ...TEXT, Authorization: `Bearer ${token}` }, "one\n");
+    const use = async (given: string): Promise<void> => {
+      await world.click("Give a token");
+      await world.fill("dialog[open] input", given);
+      await world.click("Use it");
+      await world.until("!document.querySelector('dialog').open");
+    };
+    for (const [hash, place] of [
+      ["", ".home"],
+      ["#/s/t", ".empty"],
+      ["#/server", ".server .status"],
+    ] as const) {
+      await world.open(hash);
+      await world.sees(place, "This needs a token.");
+      await world.sees("#listed", "This needs a token.");
+      await use("sd_wrong");
+      await world.until("document.body.dataset.trouble === 'token'");
+      await world.until(`/token is (unknown|not valid)/.test(document.querySelector(${JSON.stringify(place)}).textContent)`);
+      assert.equal(await world.page.evaluate("document.querySelector('#token').textContent"), "Token");
+      assert.doesNotMatch(String(await world.page.evaluate("document.querySelector('#main').textContent")), /Look again|New stream/);
+      await use(token);
+      await world.sees("#listed", "1 stream");
+      await world.sees("#token", "Token ✓");
+      await world.until("!document.querySelector('#main').textContent.includes('Give a token')");
+      await world.page.evaluate("sessionStorage.clear()");
+    }
+    world.hasNoFaults(/favicon|401/);
+  });
+
   test("says that a right has ended while it follows", async (context) => {
     const auth = new AuthFile();
     const token = auth.token("owner", [{ streams: ["**"], allow: ["list", "read", "create", "admin"] }]);
@@ -83,6 +117,7 @@ describe("the page in Chromium, where something is odd", { skip: lacksChromium, 
     await world.sees(".status", "ended");
     await world.sees("#listed", "The token is unknown, over or revoked.");
     await world.sees(ROWS, "one");
+    assert.equal(await world.page.evaluate("document.querySelector('#token').textContent"), "Token");
     world.hasNoFaults(/favicon|401/);
   });
 
@@ -98,13 +133,13 @@ describe("the page in Chromium, where something is odd", { skip: lacksChromium, 
       await world.send("PUT", "t", { ...TEXT, Authorization: `Bearer ${token}` }, "one\n");
       await world.page.beginWith(script);
       await world.open();
-      await world.until("document.body.dataset.trouble === 'right'");
+      await world.until("document.body.dataset.trouble === 'token'");
       await world.click("Token");
       await world.fill("dialog input", token);
       await world.click("Use it");
       await world.sees("#tree", "t");
       await world.open("#/s/t");
-      await world.until("document.body.dataset.trouble === 'right'");
+      await world.until("document.body.dataset.trouble === 'token'");
       world.hasNoFaults(/favicon|401/);
     });
 

@@ -1,17 +1,47 @@
 import assert from "node:assert/strict";
+import { once } from "node:events";
+import { readFileSync, writeFileSync } from "node:fs";
+import { createServer, request } from "node:http";
+import type { AddressInfo } from "node:net";
+import { join } from "node:path";
 import { test, type TestContext } from "node:test";
 import { fileURLToPath } from "node:url";
 import { ChromiumPage, lacksChromium } from "../../helpers/chromium.js";
 import { servePage } from "../../helpers/page-examples.js";
 import { startNode, type TestProcess } from "../../helpers/process.js";
+import { tempDir } from "../../helpers/temp-dir.js";
 
 const PROGRAM = fileURLToPath(new URL("../../../docs/recipes/chat-reply.mjs", import.meta.url));
 
 /** The program, beside a server of streams. */
 async function start(context: TestContext): Promise<{ streams: string; page: string; program: TestProcess }> {
   const streams = await servePage(context);
-  const program = startNode(context, [PROGRAM], { env: { STREAMS: streams, PORT: "0" } });
-  return { streams, program, page: await program.stdoutLine(/^http:/) };
+  return { streams, ...(await startProgram(context, PROGRAM, streams)) };
+}
+
+async function startProgram(context: TestContext, file: string, streams: string): Promise<{ page: string; program: TestProcess }> {
+  const program = startNode(context, [file], { env: { STREAMS: streams, PORT: "0" } });
+  return { program, page: await program.stdoutLine(/^http:/) };
+}
+
+/** Passes all on to a server of streams but the first two closes: one is dropped, one is answered with 503. */
+async function startProxy(context: TestContext, streams: string): Promise<string> {
+  let closes = 0;
+  const proxy = createServer((req, res) => {
+    if (req.headers["stream-closed"] !== undefined) closes += 1;
+    if (closes === 1) return void req.socket.destroy();
+    if (closes === 2) return void res.writeHead(503, { "Retry-After": "0" }).end();
+    const passed = request(streams + (req.url ?? "").slice(1), { method: req.method, headers: req.headers }, (answer) => {
+      res.writeHead(answer.statusCode ?? 502, answer.headers);
+      answer.pipe(res);
+    });
+    req.pipe(passed);
+  });
+  const listening = once(proxy, "listening");
+  proxy.listen(0, "127.0.0.1");
+  await listening;
+  context.after(() => void proxy.close().closeAllConnections());
+  return `http://127.0.0.1:${(proxy.address() as AddressInfo).port}/`;
 }
 
 /** Reads a stream live until `enough`. */
@@ -35,6 +65,19 @@ test("a reply is there from its beginning for whoever comes, until it is stopped
   const whole = await (await fetch(url)).text();
   assert.ok(whole.startsWith(begun));
   assert.equal(line, `stopped after ${whole.trimEnd().split(" ").length - 5 + 1} pieces`);
+});
+
+test("a reply that is whole is closed, also where the first requests to close it fail", async (context) => {
+  const streams = await servePage(context);
+  const short = join(tempDir(), "chat-reply.mjs");
+  writeFileSync(short, readFileSync(PROGRAM, "utf8").replace("number <= 1000", "number <= 2"));
+  const { page, program } = await startProgram(context, short, await startProxy(context, streams));
+  const name = await (await fetch(page, { method: "POST", body: "How many" })).text();
+  const failed = program.stderrLine(/./).then((line) => assert.fail(line));
+  assert.equal(await Promise.race([program.stdoutLine(/^wrote/), failed]), "wrote 3 pieces");
+  const whole = await fetch(streams + name);
+  assert.equal(whole.headers.get("Stream-Closed"), "true");
+  assert.equal(await whole.text(), "How many? Let me count: 1 2 ");
 });
 
 test("the page shows the reply again after a reload, and Stop stops the writer", { skip: lacksChromium }, async (context) => {

@@ -27,7 +27,7 @@ test(
     const streams = await servePage(context, { sseLifetimeMs: 200 });
     const page = await serveRecipe(context);
     const browser = await ChromiumPage.open(context);
-    const parts = "JSON.stringify(Array.from(document.querySelectorAll('li'), (item) => item.textContent))";
+    const parts = "JSON.stringify(Array.from(document.querySelectorAll('li'), (item) => item.innerText))";
     const cases = [
       { type: "application/json", bodies: ['[{"n":1},"two"]', "3"], shown: ['{"n":1}', '"two"', "3"] },
       { type: "text/plain", bodies: ["a\nb", "c"], shown: ["a\nb", "c"] },

@@ -10,6 +10,7 @@ import { AUTH_BOUNDS, REMEMBERED_BOUNDS } from "./bounds.js";
 import { AuthFileError, UnreadFileError } from "./checked-json.js";
 import { ClientAuthorities } from "./client-authorities.js";
 import { IssuerKeys, keyFilesOf } from "./issuer-keys.js";
+import type { KeyFault } from "./issuer-keys.js";
 import { MAX_JWT_CHARS } from "./jwt/compact.js";
 import { KnownCaller } from "./known-caller.js";
 import { invalid, Policy } from "./policy.js";
@@ -54,8 +55,9 @@ export class Authority {
   readonly #clientAuthorities = new ClientAuthorities();
   #policy = new Policy(NOTHING, new Map(), this.#clientAuthorities);
   #loading: Promise<unknown> = Promise.resolve();
-  #hasWarned = false;
-  /** Why the files could not be read, as it was told; `null` where they could. */
+  /** The files whose permissions were told of. */
+  readonly #warnedOf = new Set<string>();
+  /** Why files could not be read, as it was told; `null` where they could. */
   #toldFault: string | null = null;
   #isClosed = false;
 
@@ -117,8 +119,8 @@ export class Authority {
   }
 
   /**
-   * Reads the files again, as on SIGHUP; broken ones keep the old, with a line in the log. Resolves to whether they
-   * were taken.
+   * Reads the files again, as on SIGHUP; a broken auth file keeps the old one, and a broken key file its issuer's keys,
+   * with a line in the log. Resolves to whether the auth file was taken.
    */
   reload(): Promise<boolean> {
     this.#toldFault = null;
@@ -196,9 +198,10 @@ export class Authority {
 
   async #reload(): Promise<boolean> {
     if (this.#isClosed) return false;
-    const { file, log } = this.#options;
+    const { log } = this.#options;
+    let keyFaults: readonly KeyFault[];
     try {
-      await this.#load();
+      keyFaults = await this.#load();
     } catch (error) {
       if (!(error instanceof AuthFileError)) throw error;
       const isUnread = error instanceof UnreadFileError;
@@ -209,24 +212,40 @@ export class Authority {
       this.#toldFault = isUnread ? error.message : null;
       return false;
     }
-    this.#toldFault = null;
-    log.info("the auth file was taken", { file });
+    this.#tellTaken(keyFaults);
     return true;
   }
 
-  async #load(): Promise<void> {
+  #tellTaken(keyFaults: readonly KeyFault[]): void {
+    const { file, log } = this.#options;
+    const isUnread = keyFaults.some((one) => one.isUnread);
+    if (isUnread) this.#watchedFile.lookAgain();
+    const told = isUnread ? keyFaults.map(({ fault }) => fault).join("\n") : null;
+    // A file that still can't be read is told of once, not with each try.
+    if (told === null || told !== this.#toldFault) {
+      for (const { level, message, fault } of keyFaults) log[level](message, { fault });
+      log.info("the auth file was taken", { file });
+    }
+    this.#toldFault = told;
+  }
+
+  /** Takes the files; returns what is wrong with the keys of issuers all the same. */
+  async #load(): Promise<readonly KeyFault[]> {
     const { file } = this.#options;
     const parsed = parseAuthFile({ file, text: await this.#read() });
-    this.#watchKeys(keyFilesOf(parsed, file));
-    const issuers = await this.#keys.load(parsed);
+    const keyFiles = keyFilesOf(parsed, file);
+    this.#watchKeys(keyFiles);
+    await this.#warnOfWriters(keyFiles);
+    const { issuers, faults } = await this.#keys.load(parsed);
     this.#policy = new Policy(parsed, issuers, this.#clientAuthorities);
     this.#changed();
+    return faults;
   }
 
   async #read(): Promise<string> {
     const { file, log } = this.#options;
-    if (!this.#hasWarned && (await WatchedFile.isReadableByAll(file))) {
-      this.#hasWarned = true;
+    if (!this.#warnedOf.has(file) && (await WatchedFile.isReadableByAll(file))) {
+      this.#warnedOf.add(file);
       log.warn("every user of this machine may read the auth file; chmod 600 keeps it to its owner", { file });
     }
     try {
@@ -234,6 +253,16 @@ export class Authority {
     } catch (error) {
       const fault = `${file}:1: can't be read: ${error instanceof Error ? error.message : String(error)}`;
       throw isReadFailure(error) ? new UnreadFileError(fault) : new AuthFileError(fault);
+    }
+  }
+
+  /** Who writes a key file signs for anybody; that others read it does no harm. */
+  async #warnOfWriters(keyFiles: readonly string[]): Promise<void> {
+    for (const file of keyFiles) {
+      if (this.#warnedOf.has(file) || !(await WatchedFile.isWritableByAll(file))) continue;
+      this.#warnedOf.add(file);
+      const message = "every user of this machine may write a key file; chmod go-w keeps it to its owner";
+      this.#options.log.warn(message, { file });
     }
   }
 

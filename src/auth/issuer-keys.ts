@@ -6,13 +6,15 @@ import type { Log } from "../ops/log.js";
 import { isReadFailure, WatchedFile } from "../ops/watched-file.js";
 import type { AuthFile, IssuerEntry, KeyPlace } from "./auth-file.js";
 import { AUTH_BOUNDS } from "./bounds.js";
-import { faultAt, UnreadFileError } from "./checked-json.js";
+import { AuthFileError, faultAt, UnreadFileError } from "./checked-json.js";
+import type { SourceText } from "./checked-json.js";
 import { MAX_KEY_SET_BYTES, parseKeySet } from "./jwt/key-set.js";
 import { fixedKeys } from "./jwt/key-source.js";
 import type { KeySource } from "./jwt/key-source.js";
 import { RemoteKeys } from "./jwt/remote-keys.js";
 import { Succession } from "./jwt/succession.js";
 import { secretKey } from "./jwt/verification-key.js";
+import type { VerificationKey } from "./jwt/verification-key.js";
 import type { GrantingIssuer } from "./policy.js";
 
 /** What {@link IssuerKeys} work with. */
@@ -24,6 +26,39 @@ export interface IssuerKeysParts {
   readonly onKeyGone: () => void;
 }
 
+/** What is wrong with the keys of an issuer, though the rest of the auth file is taken. */
+export interface KeyFault {
+  readonly level: "error" | "warn";
+  readonly message: string;
+  /** One line, with the file. */
+  readonly fault: string;
+  /** Whether the file may be there to be read later, with no change to see. */
+  readonly isUnread: boolean;
+}
+
+/** What came of the issuers of an auth file. */
+export interface LoadedKeys {
+  /** By their names. */
+  readonly issuers: ReadonlyMap<string, GrantingIssuer>;
+  readonly faults: readonly KeyFault[];
+}
+
+/** The file of an issuer's keys, or of its CA, as it was when it was last sound. */
+interface SoundFile {
+  readonly path: string;
+  readonly text: string;
+}
+
+/** What one auth file comes to, while it is loaded. */
+interface Loading {
+  readonly remote: Map<string, RemoteKeys>;
+  readonly files: Map<string, SoundFile>;
+  readonly faults: KeyFault[];
+}
+
+/** Failures whose end a look at the file shows. */
+const SEEN_TO_END: readonly unknown[] = ["ENOENT", "ENOTDIR", "ELOOP", "EISDIR", "EACCES"];
+
 /** The files that the auth file names, as paths from the root. */
 export function keyFilesOf({ issuers }: AuthFile, authFile: string): string[] {
   return issuers.flatMap(({ keys }) => {
@@ -32,43 +67,82 @@ export function keyFilesOf({ issuers }: AuthFile, authFile: string): string[] {
   });
 }
 
-/** The keys of the issuers. What was fetched stays when the auth file changes and still names its URL. */
+/**
+ * The keys of the issuers. What was fetched stays when the auth file changes and still names its URL; what was read
+ * stays while its file is broken.
+ */
 export class IssuerKeys {
   readonly #parts: IssuerKeysParts;
   #remote: ReadonlyMap<string, RemoteKeys> = new Map();
+  /** By the names of their issuers. */
+  #files: ReadonlyMap<string, SoundFile> = new Map();
   #issuers: ReadonlyMap<string, GrantingIssuer> = new Map();
 
   constructor(parts: IssuerKeysParts) {
     this.#parts = parts;
   }
 
-  /** The issuers of an auth file by their names; rejects with `AuthFileError`, and changes nothing then. */
-  async load(file: AuthFile): Promise<ReadonlyMap<string, GrantingIssuer>> {
-    const remote = new Map<string, RemoteKeys>();
+  /**
+   * The issuers of an auth file. An issuer that had the same file before keeps its keys where that can't be read now:
+   * it must not hold up a revocation. Rejects with `AuthFileError` where another's can't, and changes nothing then.
+   */
+  async load(file: AuthFile): Promise<LoadedKeys> {
+    const loading: Loading = { remote: new Map(), files: new Map(), faults: [] };
+    const { remote, files, faults } = loading;
     const issuers = new Map<string, GrantingIssuer>();
-    for (const entry of file.issuers) issuers.set(entry.iss, { ...entry, keys: await this.#sourceOf(entry, remote) });
+    for (const entry of file.issuers) issuers.set(entry.iss, { ...entry, keys: await this.#sourceOf(entry, loading) });
     const before = this.#remote;
     this.#remote = remote;
+    this.#files = files;
     this.#issuers = issuers;
     for (const [place, keys] of before) if (!remote.has(place)) keys.close();
     for (const keys of remote.values()) keys.warm();
-    return issuers;
+    return { issuers, faults };
   }
 
   close(): void {
     for (const keys of this.#remote.values()) keys.close();
   }
 
-  async #sourceOf({ iss, keys, algs }: IssuerEntry, remote: Map<string, RemoteKeys>): Promise<KeySource> {
+  async #sourceOf(entry: IssuerEntry, loading: Loading): Promise<KeySource> {
+    const { iss, keys, algs } = entry;
     if (keys.kind === "secret") return fixedKeys([secretKey(keys.secret)]);
-    if (keys.kind === "url") return this.#succeeding(iss, await this.#remoteOf(keys, remote));
+    if (keys.kind === "url") return this.#succeeding(iss, await this.#remoteOf(iss, keys, loading));
     const file = resolve(dirname(this.#parts.authFile), keys.path);
-    const text = await readBeside(file, MAX_KEY_SET_BYTES, keys);
-    const set = parseKeySet(text);
-    if (set.kind === "fault") throw faultAt({ file, text }, set.at, `the set of keys ${set.words}`);
-    const fitting = set.keys.filter(({ alg }) => algs.includes(alg));
-    if (fitting.length === 0) throw faultAt({ file, text }, 0, `the set has no key for ${algs.join(", ")}`);
+    const text = await this.#soundText(iss, file, loading, async () => {
+      const found = await readBeside(file, MAX_KEY_SET_BYTES, keys);
+      keysIn({ file, text: found });
+      return found;
+    });
+    const fitting = keysIn({ file, text }).filter(({ alg }) => algs.includes(alg));
+    if (fitting.length === 0) {
+      const fault = faultAt({ file, text }, 0, `the set has no key for ${algs.join(", ")}`);
+      if (this.#files.get(iss)?.path !== file) throw fault;
+      const message = "the keys of an issuer are withdrawn; its JWTs are refused";
+      loading.faults.push({ level: "warn", message, fault: fault.message, isUnread: false });
+    }
     return fixedKeys(fitting);
+  }
+
+  /** What `read` has of an issuer's file; where that fails, what it was when it was last sound. */
+  async #soundText(
+    iss: string,
+    path: string,
+    { files, faults }: Loading,
+    read: () => Promise<string>,
+  ): Promise<string> {
+    let sound: SoundFile;
+    try {
+      sound = { path, text: await read() };
+    } catch (error) {
+      const before = this.#files.get(iss);
+      if (!(error instanceof AuthFileError) || before?.path !== path) throw error;
+      const message = "a key file is not taken; its issuer keeps the keys that it had";
+      faults.push({ level: "error", message, fault: error.message, isUnread: error instanceof UnreadFileError });
+      sound = before;
+    }
+    files.set(iss, sound);
+    return sound.text;
   }
 
   /** An issuer's keys at a URL, with those that it had before until there is an answer. */
@@ -78,17 +152,27 @@ export class IssuerKeys {
     return before === undefined || before === keys || keys.hasAnswered ? keys : new Succession(keys, before);
   }
 
-  async #remoteOf(place: Extract<KeyPlace, { kind: "url" }>, remote: Map<string, RemoteKeys>): Promise<RemoteKeys> {
+  async #remoteOf(iss: string, place: Extract<KeyPlace, { kind: "url" }>, loading: Loading): Promise<RemoteKeys> {
     const { authFile, clock, log, onKeyGone } = this.#parts;
     const { url, caPath } = place;
+    const caFile = caPath === null ? null : resolve(dirname(authFile), caPath);
     const ca =
-      caPath === null ? null : await readBeside(resolve(dirname(authFile), caPath), AUTH_BOUNDS.caBytes, place);
+      caFile === null
+        ? null
+        : await this.#soundText(iss, caFile, loading, () => readBeside(caFile, AUTH_BOUNDS.caBytes, place));
     const key = `${url}\n${ca ?? ""}`;
     const keys =
-      remote.get(key) ?? this.#remote.get(key) ?? new RemoteKeys({ place: { url, ca }, clock, log, onKeyGone });
-    remote.set(key, keys);
+      loading.remote.get(key) ?? this.#remote.get(key) ?? new RemoteKeys({ place: { url, ca }, clock, log, onKeyGone });
+    loading.remote.set(key, keys);
     return keys;
   }
+}
+
+/** The keys of a set that can verify a JWT; throws where it is none. */
+function keysIn(source: SourceText): readonly VerificationKey[] {
+  const set = parseKeySet(source.text);
+  if (set.kind === "fault") throw faultAt(source, set.at, `the set of keys ${set.words}`);
+  return set.keys;
 }
 
 async function readBeside(
@@ -100,6 +184,7 @@ async function readBeside(
     return await WatchedFile.read(path, maxBytes);
   } catch (error) {
     const fault = entry.fault(`can't be read: ${error instanceof Error ? error.message : String(error)}`);
-    throw isReadFailure(error) ? new UnreadFileError(fault.message) : fault;
+    const isSeenToEnd = error instanceof Error && "code" in error && SEEN_TO_END.includes(error.code);
+    throw isReadFailure(error) && !isSeenToEnd ? new UnreadFileError(fault.message) : fault;
   }
 }

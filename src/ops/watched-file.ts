@@ -11,6 +11,7 @@ const DEFAULT_INTERVAL_MS = 2000;
 const NEW_FILE_MODE = 0o600;
 const PERMISSION_BITS = 0o7777;
 const OTHERS_MAY_READ = 0o004;
+const OTHERS_MAY_WRITE = 0o002;
 /** A chain of symbolic links longer than this is a circle, as the system has it. */
 const MAX_LINKS = 40;
 const LOCK_POLL_MS = 25;
@@ -60,9 +61,13 @@ export class WatchedFile {
   }
 
   /** Whether every user of the machine may read a file; `false` when it can't be told. */
-  static async isReadableByAll(path: string): Promise<boolean> {
-    const found = await stat(path).catch(() => null); // whoever reads it learns why it can't be
-    return found !== null && (found.mode & OTHERS_MAY_READ) !== 0;
+  static isReadableByAll(path: string): Promise<boolean> {
+    return hasPermission(path, OTHERS_MAY_READ);
+  }
+
+  /** Whether every user of the machine may write a file; `false` when it can't be told. */
+  static isWritableByAll(path: string): Promise<boolean> {
+    return hasPermission(path, OTHERS_MAY_WRITE);
   }
 
   /** Has `onChange` called once more, though nothing may change: for whoever could not read a file this time. */
@@ -165,6 +170,11 @@ async function syncDirectory(path: string): Promise<void> {
   } finally {
     await directory.close();
   }
+}
+
+async function hasPermission(path: string, bits: number): Promise<boolean> {
+  const found = await stat(path).catch(() => null); // whoever reads it learns why it can't be
+  return found !== null && (found.mode & bits) !== 0;
 }
 
 async function lookAt(path: string): Promise<BigIntStats | null> {

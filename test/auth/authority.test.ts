@@ -1,12 +1,12 @@
 import assert from "node:assert/strict";
 import { chmodSync, renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { after, describe, test } from "node:test";
+import { after, describe, test, type TestContext } from "node:test";
 import { AUTH_BOUNDS } from "../../src/auth/bounds.js";
 import { WatchedFile } from "../../src/ops/watched-file.js";
 import { Authority, AuthFileError } from "../../src/auth/authority.js";
 import { signTicket } from "../../src/auth/ticket.js";
-import { authDocument, bearer, lasting, openAuthority, TICKET_SECRET, tokenOf } from "../helpers/auth-files.js";
+import { authDocument, bearer, lasting, openAuthority, TICKET_SECRET, tokenOf, type LogLines } from "../helpers/auth-files.js";
 import { claimsWith, jwtOf, JWT_NOW_MS, keySet } from "../helpers/jwt.js";
 import { ManualClock } from "../helpers/manual-clock.js";
 import { tempDir } from "../helpers/temp-dir.js";
@@ -19,6 +19,27 @@ const PUBLIC = { public: [{ streams: ["news"], allow: ["read"] }] };
 // A watch never keeps the process alive.
 const alive = setInterval(() => {}, 60_000);
 after(() => clearInterval(alive));
+
+/** Puts a document in a file's place, as one change. */
+function replaceBy(file: string, document: unknown): void {
+  writeFileSync(`${file}.new`, JSON.stringify(document), { mode: 0o600 });
+  renameSync(`${file}.new`, file);
+}
+
+/** Fails the next three reads of a file as a system does that has no descriptor left. */
+function failReads(context: TestContext, name: string): { failures: number } {
+  const read = WatchedFile.read.bind(WatchedFile);
+  const failing = { failures: 0 };
+  const fault = Object.assign(new Error("ENFILE: file table overflow, open"), { code: "ENFILE", syscall: "open" });
+  context.mock.method(WatchedFile, "read", (path: string, maxBytes: number) =>
+    path.endsWith(name) && ++failing.failures <= 3 ? Promise.reject(fault) : read(path, maxBytes),
+  );
+  return failing;
+}
+
+function errorsIn(lines: LogLines): number {
+  return lines.filter(({ level }) => level === "error").length;
+}
 
 describe("an authority", () => {
   for (const [title, shown, id] of [
@@ -99,6 +120,16 @@ describe("the file of an authority", () => {
     assert.equal(lines.filter(({ level, message }) => level === "warn" && message.includes("chmod 600")).length, 1);
   });
 
+  test("names key files, and those that all may write are told of, once each", async (context) => {
+    const { dir, authority, lines } = await openAuthority(context);
+    for (const mode of [0o644, 0o646, 0o646]) {
+      chmodSync(join(dir, "keys.json"), mode);
+      assert.equal(await authority.reload(), true);
+    }
+    const warnings = lines.filter(({ level }) => level === "warn").map(({ message }) => message);
+    assert.deepEqual(warnings, ["every user of this machine may write a key file; chmod go-w keeps it to its owner"]);
+  });
+
   test("that is broken keeps what it said before, and says the line", async (context) => {
     const { authority, write, who, lines } = await openAuthority(context);
     authority.onChange(() => assert.fail("nothing changed"));
@@ -155,10 +186,7 @@ describe("the file of an authority", () => {
         make();
       });
     };
-    await change(() => {
-      writeFileSync(`${file}.new`, JSON.stringify(authDocument({ tokens: undefined })), { mode: 0o600 });
-      renameSync(`${file}.new`, file);
-    });
+    await change(() => replaceBy(file, authDocument({ tokens: undefined })));
     assert.equal(who(bearer(tokenOf("ci"))), "invalid-token");
     const keys = JSON.parse(keySet());
     await change(() => writeFileSync(join(dir, "keys.json"), JSON.stringify({ keys: keys.keys.slice(0, 1) })));
@@ -166,25 +194,40 @@ describe("the file of an authority", () => {
     assert.equal(who(bearer(jwtOf("ES256"))), "invalid-token");
   });
 
-  for (const unread of ["auth.json", "keys.json"])
-    test(`is read again where ${unread} could not be for a while, though nothing changes any more`, async (context) => {
-      const { authority, file, who, lines } = await openAuthority(context, authDocument(), 5);
-      const read = WatchedFile.read.bind(WatchedFile);
-      let failures = 0;
-      const fault = Object.assign(new Error("ENFILE: file table overflow, open"), { code: "ENFILE", syscall: "open" });
-      context.mock.method(WatchedFile, "read", (path: string, maxBytes: number) =>
-        path.endsWith(unread) && ++failures <= 3 ? Promise.reject(fault) : read(path, maxBytes),
-      );
-      const errors = (): number => lines.filter(({ level }) => level === "error").length;
-      writeFileSync(`${file}.new`, JSON.stringify(authDocument({ tokens: undefined })), { mode: 0o600 });
-      renameSync(`${file}.new`, file);
-      await new Promise<void>((resolve) => void authority.onChange(resolve));
-      assert.equal(who(bearer(tokenOf("ci"))), "invalid-token");
-      assert.deepEqual([failures, errors()], [4, 1], "it is told once");
-      failures = 2;
-      assert.equal(await authority.reload(), false);
-      assert.equal(errors(), 2, "whoever asks is told");
+  test("is read again where it could not be for a while, though nothing changes any more", async (context) => {
+    const { authority, file, who, lines } = await openAuthority(context, authDocument(), 5);
+    const failing = failReads(context, "auth.json");
+    replaceBy(file, authDocument({ tokens: undefined }));
+    await new Promise<void>((resolve) => void authority.onChange(resolve));
+    assert.equal(who(bearer(tokenOf("ci"))), "invalid-token");
+    assert.deepEqual([failing.failures, errorsIn(lines)], [4, 1], "it is told once");
+    failing.failures = 2;
+    assert.equal(await authority.reload(), false);
+    assert.equal(errorsIn(lines), 2, "whoever asks is told");
+  });
+
+  test("is taken while a key file can't be read, which is tried again though nothing changes any more", async (context) => {
+    const { authority, file, who, lines } = await openAuthority(context, authDocument(), 5);
+    const failing = failReads(context, "keys.json");
+    const seen: (string | null)[] = [];
+    replaceBy(file, authDocument({ tokens: undefined }));
+    await new Promise<void>((resolve) => {
+      authority.onChange(() => {
+        seen.push(who(bearer(tokenOf("ci"))), who(bearer(jwtOf("EdDSA"))));
+        if (failing.failures === 4) resolve();
+      });
     });
+    assert.deepEqual([...new Set(seen)], ["invalid-token", "jwt https://id.example alice"]);
+    assert.equal(await authority.reload(), true);
+    const taken = lines.filter(({ message }) => message === "the auth file was taken").length;
+    assert.deepEqual([errorsIn(lines), taken], [1, 3], "tries that find nothing new are not told");
+    failing.failures = 2;
+    assert.equal(await authority.reload(), true);
+    const told = lines.filter(({ level }) => level === "error").at(-1);
+    assert.equal(errorsIn(lines), 2, "whoever asks is told");
+    assert.equal(told?.message, "a key file is not taken; its issuer keeps the keys that it had");
+    assert.match(String(told.fault), /auth\.json:\d+: issuers\[0\]\.jwks can't be read: ENFILE/);
+  });
 
   test("that changes while it is read for the first time is read after it", async (context) => {
     const file = join(tempDir(), "auth.json");

@@ -1,12 +1,12 @@
 import assert from "node:assert/strict";
-import { writeFileSync } from "node:fs";
+import { renameSync, rmSync, unlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { describe, test, type TestContext } from "node:test";
+import { after, describe, test, type TestContext } from "node:test";
 import { AuthFileError } from "../../src/auth/checked-json.js";
 import { IssuerKeys, keyFilesOf } from "../../src/auth/issuer-keys.js";
-import { authDocument, bearer, openAuthority, parsed } from "../helpers/auth-files.js";
+import { authDocument, bearer, openAuthority, parsed, tokenOf } from "../helpers/auth-files.js";
 import { canMakeCertificates, httpsIssuer } from "../helpers/https-issuer.js";
-import { jwkOf, jwtOf, keySet, PAIRS } from "../helpers/jwt.js";
+import { claimsWith, jwkOf, jwtOf, keySet, PAIRS } from "../helpers/jwt.js";
 import { ManualClock } from "../helpers/manual-clock.js";
 import { tempDir } from "../helpers/temp-dir.js";
 
@@ -18,6 +18,10 @@ function keysIn(context: TestContext, dir = tempDir()): { keys: IssuerKeys; dir:
   context.after(() => keys.close());
   return { keys, dir };
 }
+
+// A watch never keeps the process alive.
+const alive = setInterval(() => {}, 60_000);
+after(() => clearInterval(alive));
 
 describe("keys in a file beside the auth file", () => {
   for (const [title, text, words] of [
@@ -47,6 +51,103 @@ describe("keys in a file beside the auth file", () => {
     const { keys } = keysIn(context);
     const document = parsed({ issuers: [{ ...ISSUER, jwks: "https://localhost:1/", jwksCa: "ca.pem" }] });
     await assert.rejects(keys.load(document), /issuers\[0\]\.jwksCa can't be read: ENOENT/);
+  });
+});
+
+describe("a key file at a reload", () => {
+  const KEPT = "a key file is not taken; its issuer keeps the keys that it had";
+  const ALICE = "jwt https://id.example alice";
+
+  for (const [title, spoil, fault] of [
+    ["is gone", unlinkSync, /^.*auth\.json:\d+: issuers\[0\]\.jwks can't be read: ENOENT: .*keys\.json/],
+    ["is broken", (path: string) => writeFileSync(path, "{\n]"), /^.*keys\.json:2: the set of keys has "\]"/],
+    ["is no set", (path: string) => writeFileSync(path, "[]"), /^.*keys\.json:1: the set of keys must be/],
+  ] as const)
+    test(`that ${title} holds up no revocation, and its issuer keeps its keys until it is back`, async (context) => {
+      const { authority, dir, write, who, lines } = await openAuthority(context);
+      const path = join(dir, "keys.json");
+      spoil(path);
+      write(authDocument({ tokens: undefined, revoked: [{ sub: "bob" }] }));
+      for (let times = 0; times < 2; times += 1) {
+        assert.equal(await authority.reload(), true);
+        assert.equal(who(bearer(tokenOf("ci"))), "invalid-token");
+        assert.equal(who(bearer(jwtOf("EdDSA", claimsWith({ sub: "bob" })))), "invalid-token");
+        assert.equal(who(bearer(jwtOf("EdDSA"))), ALICE);
+      }
+      const errors = lines.filter(({ level }) => level === "error");
+      assert.deepEqual([...new Set(errors.map(({ message }) => message))], [KEPT]);
+      for (const line of errors) assert.match(String(line.fault), fault);
+      writeFileSync(path, JSON.stringify({ keys: [jwkOf(PAIRS.ES256.publicKey, { kid: "ES256" })] }));
+      assert.equal(await authority.reload(), true);
+      assert.deepEqual([who(bearer(jwtOf("EdDSA"))), who(bearer(jwtOf("ES256")))], ["invalid-token", ALICE]);
+    });
+
+  test("that comes back is taken, though nobody asks", async (context) => {
+    const { authority, dir, who } = await openAuthority(context, authDocument(), 5);
+    const path = join(dir, "keys.json");
+    const changed = (): Promise<void> =>
+      new Promise((resolve) => {
+        const stop = authority.onChange(() => (stop(), resolve()));
+      });
+    const taken = changed();
+    unlinkSync(path);
+    await taken;
+    assert.equal(who(bearer(jwtOf("EdDSA"))), ALICE);
+    const back = changed();
+    writeFileSync(`${path}.new`, JSON.stringify({ keys: [] }));
+    renameSync(`${path}.new`, path);
+    await back;
+    assert.equal(who(bearer(jwtOf("EdDSA"))), "invalid-token");
+  });
+
+  test("that its issuer did not have before is refused, with all of the auth file", async (context) => {
+    const { authority, dir, write, who } = await openAuthority(context);
+    for (const [more, words] of [
+      [{ jwks: "other.json" }, null],
+      [{ iss: "new", jwks: "keys.json" }, null],
+      [{ iss: "new", jwks: "keys.json" }, JSON.stringify({ keys: [] })],
+    ] as const) {
+      if (words === null) rmSync(join(dir, "keys.json"), { force: true });
+      else writeFileSync(join(dir, "keys.json"), words);
+      write(authDocument({ tokens: undefined, issuers: [{ ...ISSUER, ...more }] }));
+      assert.equal(await authority.reload(), false);
+      assert.equal(who(bearer(tokenOf("ci"))), "token ci");
+    }
+  });
+
+  test("that has no key any more ends what its keys signed, with a warning", async (context) => {
+    const { authority, dir, who, caller, lines } = await openAuthority(context);
+    const alice = caller(bearer(jwtOf("EdDSA")));
+    writeFileSync(join(dir, "keys.json"), '{"keys":[]}');
+    assert.equal(await authority.reload(), true);
+    assert.equal(authority.renew(alice), null);
+    assert.equal(who(bearer(jwtOf("EdDSA"))), "invalid-token");
+    const [line, ...more] = lines.filter(({ level }) => level !== "info");
+    assert.deepEqual([line?.level, more], ["warn", []]);
+    assert.equal(line?.message, "the keys of an issuer are withdrawn; its JWTs are refused");
+    assert.match(String(line.fault), /keys\.json:1: the set has no key for EdDSA, ES256, RS256$/);
+    unlinkSync(join(dir, "keys.json"));
+    assert.equal(await authority.reload(), true);
+    assert.equal(who(bearer(jwtOf("EdDSA"))), "invalid-token", "they don't come back by its loss");
+    writeFileSync(join(dir, "keys.json"), keySet());
+    assert.equal(await authority.reload(), true);
+    assert.equal(who(bearer(jwtOf("EdDSA"))), ALICE);
+  });
+
+  test("of a CA that is gone holds up no revocation", async (context) => {
+    const dir = tempDir();
+    const caPath = join(dir, "ca.pem");
+    writeFileSync(caPath, "no certificate");
+    const issuers = [{ ...ISSUER, jwks: "https://localhost:1/", jwksCa: caPath }];
+    const { authority, write, who, lines } = await openAuthority(context, authDocument({ issuers }));
+    unlinkSync(caPath);
+    write(authDocument({ issuers, tokens: undefined }));
+    assert.equal(await authority.reload(), true);
+    assert.equal(who(bearer(tokenOf("ci"))), "invalid-token");
+    assert.deepEqual(
+      lines.filter(({ level }) => level === "error").map(({ message }) => message),
+      [KEPT],
+    );
   });
 });
 

@@ -112,6 +112,12 @@ describe("streamdir token", () => {
       64,
       /--streams: "\/a" must have no empty segment/,
     ],
+    [
+      "admin on some streams",
+      ["add", "--id", "a", "--allow", "read,admin", "--streams", "a/**"],
+      64,
+      /--streams must have \*\* where admin/,
+    ],
     ["a token that is not there", ["revoke", "--id", "b"], 1, /has no token b$/m],
     ["a ticket without a key", ["sign", "--stream", "a"], 1, /streamdir token key --auth FILE --id ID makes one/],
     ["a ticket for too long", ["sign", "--stream", "a", "--expires", "8d"], 64, /--expires must be at most 7d/],

@@ -115,6 +115,20 @@ describe("the read of a small file", () => {
     assert.equal(await WatchedFile.isReadableByAll(path), true);
     assert.equal(await WatchedFile.isReadableByAll(`${path}.none`), false);
   });
+
+  test("knows whether everybody may write it", async () => {
+    const path = join(tempDir(), "a.json");
+    writeFileSync(path, "1");
+    for (const [mode, isWritable] of [
+      [0o644, false],
+      [0o664, false],
+      [0o646, true],
+    ] as const) {
+      chmodSync(path, mode);
+      assert.equal(await WatchedFile.isWritableByAll(path), isWritable);
+    }
+    assert.equal(await WatchedFile.isWritableByAll(`${path}.none`), false);
+  });
 });
 
 describe("the replacement of a file", () => {

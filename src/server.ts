@@ -9,6 +9,7 @@ import { Authority, AuthFileError } from "./auth/authority.js";
 import { listenFault, StartError } from "./server/start-error.js";
 import { closed, listenForAdmin, type Listening } from "./server/admin-listening.js";
 import { contextOf } from "./server/context-of.js";
+import { namedFilesIn } from "./server/named-files.js";
 import { warnOfOpenAccess } from "./server/open-access.js";
 import { settingsOf, type ServerOptions } from "./server/server-options.js";
 import { parseStorage, type NatsAddress } from "./net/storage-address.js";
@@ -305,7 +306,8 @@ async function openEngine(options: ServerOptions, settings: Settings, parts: Eng
   const retention = { maxBytes: settings.retentionBytes, maxAgeMs: settings.retentionAgeMs };
   const roll = segmentRollOf(retention, settings.segmentBytes);
   const fsync = settings.fsync === "always";
-  const given = { ...settings, ...roll, dir, forceUnlock, fsync, clock, log, onFault, observer: observations };
+  const engine = { dir, besides: namedFilesIn(dir, settings), forceUnlock, fsync, clock, log, onFault };
+  const given = { ...settings, ...roll, ...engine, observer: observations };
   try {
     return { storage: await FileStorage.open(given), maxAppendBytes: settings.maxAppendBytes };
   } catch (error) {

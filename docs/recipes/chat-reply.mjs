@@ -54,7 +54,10 @@ async function write(url, pieces) {
 async function ask(req, res) {
   const name = `chat/${randomUUID()}`;
   const url = STREAMS + name;
-  const created = await fetch(url, { method: "PUT", headers: { "Content-Type": "text/plain", "Stream-TTL": String(DAY_SECONDS) } });
+  const created = await fetch(url, {
+    method: "PUT",
+    headers: { "Content-Type": "text/plain", "Stream-TTL": String(DAY_SECONDS) },
+  });
   if (!created.ok) throw new Error(`the stream was not created: ${await created.text()}`);
   write(url, replyTo(await text(req))).catch((fault) => console.error(fault));
   res.writeHead(201, { "Content-Type": "text/plain" }).end(name);
@@ -72,4 +75,6 @@ const server = http.createServer((req, res) => {
     res.writeHead(502).end();
   });
 });
-server.listen(Number(process.env.PORT ?? 8080), "127.0.0.1", () => console.log(`http://127.0.0.1:${server.address().port}/`));
+server.listen(Number(process.env.PORT ?? 8080), "127.0.0.1", () =>
+  console.log(`http://127.0.0.1:${server.address().port}/`),
+);

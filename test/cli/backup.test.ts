@@ -27,7 +27,10 @@ test("backup copies the directory of a running server, and a server starts on th
   const { status, stdout, stderr } = await backup(t, dir, dest);
   await server.close();
   assert.equal(stderr, "");
-  assert.match(stdout, /^0 streams with files, 0 of them new or changed, 0 removed; 0 bytes copied, 0 linked, 0 there already, \d+ of the journal, which has the rest\n$/);
+  assert.match(
+    stdout,
+    /^0 streams with files, 0 of them new or changed, 0 removed; 0 bytes copied, 0 linked, 0 there already, \d+ of the journal, which has the rest\n$/,
+  );
   assert.equal(status, 0);
   const verified = await startStreamdir(t, ["verify", dest]).ended;
   assert.match(verified.stdout, /^nothing wrong in 1 streams, 1 journal files, \d+ bytes\n$/);

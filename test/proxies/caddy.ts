@@ -30,7 +30,7 @@ export async function startCaddyProcess(
   const documented = readFileSync(DOCUMENTED, "utf8");
   assert.match(documented, /^\{$/m, "docs/Caddyfile has a block of global options");
   writeFileSync(config, documented.replace(/^\{$/m, "{\n\tadmin off\n\tdefault_bind 127.0.0.1"));
-  const env = { STREAMDIR_SITE: site, STREAMDIR_UPSTREAM: `127.0.0.1:${originPort}`, HOME: dir, XDG_DATA_HOME: dir, XDG_CONFIG_HOME: dir };
+  const env = { STREAMS_SITE: site, STREAMS_UPSTREAM: `127.0.0.1:${originPort}`, HOME: dir, XDG_DATA_HOME: dir, XDG_CONFIG_HOME: dir };
   const process = await startProxy(scope, {
     command: "caddy",
     args: ["run", "--config", config, "--adapter", "caddyfile"],

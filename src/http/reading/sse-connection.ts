@@ -60,7 +60,7 @@ export abstract class SseConnection {
 
   /** Whether it carries more; false once the client has ended its side, and Node therefore this one. */
   protected get isWritable(): boolean {
-    return this.#out.writable;
+    return !this.#isOver && this.#out.writable;
   }
 
   /**

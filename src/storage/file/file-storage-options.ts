@@ -7,6 +7,8 @@ import type { StreamFilesOptions } from "./segments/stream-files.js";
 /** Where the engine keeps streams, and how. Sizes in bytes. */
 export interface FileStorageOptions extends StreamFilesOptions {
   readonly dir: string;
+  /** Names of files that a new directory may have in it, beside what any may. */
+  readonly besides?: readonly string[];
   /** Whether a change is settled only when it is on disk. */
   readonly fsync: boolean;
   /** A stream begins a new segment at about this size, or when the first byte of the last is this old. */

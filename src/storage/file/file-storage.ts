@@ -96,7 +96,7 @@ export class FileStorage implements Storage {
       unlock = await lockDirectory(files, layout.lock, { force, log, conversations: backupDesk.conversations });
       await parts.pool.respectLimit((error) => state.fail(error));
       const startedMs = clock.nowMs();
-      const { id: directoryId, isNew } = await prepareDirectory(files, layout);
+      const { id: directoryId, isNew } = await prepareDirectory(files, layout, options.besides);
       const recovered = await recover({ ...parts, directoryId, maxUnwrittenBytes: options.tailCacheBytes / 2 });
       if (!isNew && recovered.nextBatch === 1) throw new DirectoryError(`the journal in ${layout.journal} is missing`);
       const storage = new FileStorage(options, { parts, recovered, directoryId, backupDesk, unlock });

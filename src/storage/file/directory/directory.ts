@@ -17,11 +17,13 @@ export interface DataDirectory {
 
 /**
  * Makes what is missing in a data directory and reads its id: `isNew` when it has no marker yet, which is written last.
+ * A new one may have files of the names `besides` in it.
  * Throws {@link DirectoryError}.
  */
 export async function prepareDirectory(
   files: Files,
   layout: Layout,
+  besides: readonly string[] = [],
 ): Promise<{ readonly id: Buffer; readonly isNew: boolean }> {
   const id = await readMarker(files, layout);
   if (id !== null) {
@@ -34,7 +36,7 @@ export async function prepareDirectory(
     await makeShards(files, layout);
     return { id, isNew: false };
   }
-  await assertEmpty(files, layout);
+  await assertEmpty(files, layout, besides);
   for (const directory of [layout.journal, layout.streams, layout.trash]) await files.makeDirectory(directory);
   // Before the marker can be there, all that it vouches for is.
   await makeShards(files, layout);
@@ -87,7 +89,7 @@ export function explainUnusable(root: string, error: unknown): unknown {
 }
 
 /** Without a marker there is nothing to lose here, or the marker itself was lost, or all of it is somebody else's. */
-async function assertEmpty(files: Files, layout: Layout): Promise<void> {
+async function assertEmpty(files: Files, layout: Layout, besides: readonly string[]): Promise<void> {
   for (const shard of await files.list(layout.streams)) {
     if ((await files.list(join(layout.streams, shard))).length > 0) {
       throw new DirectoryError(`${layout.marker} is missing, but the directory has streams`);
@@ -100,7 +102,8 @@ async function assertEmpty(files: Files, layout: Layout): Promise<void> {
       throw new DirectoryError(`${layout.marker} is missing, but the journal has records`);
     }
   }
-  const foreign = (await files.list(layout.root)).find((name) => !isOwnName(name) && !isOfSystem(name));
+  const isOurs = (name: string): boolean => isOwnName(name) || isOfSystem(name) || besides.includes(name);
+  const foreign = (await files.list(layout.root)).find((name) => !isOurs(name));
   if (foreign !== undefined) {
     throw new DirectoryError(
       `${layout.root} is no data directory, as it has ${foreign} in it; name a directory that is new or empty`,

@@ -115,6 +115,12 @@ export function isNotice(bytes: Buffer): boolean {
   return read.kind === "damaged" && read.isNotice;
 }
 
+/** Whether a sidecar, or what stands in its place, is as it was written. */
+export function isWhole(bytes: Buffer): boolean {
+  const read = decodeSidecar(bytes);
+  return read.kind === "sound" || read.isNotice;
+}
+
 /** A JSON object, one member on each line, the CRC-32 of all before it as the last. */
 export function seal(members: readonly (readonly [string, unknown])[]): Buffer {
   const body = `{\n${members.map(([key, value]) => `${JSON.stringify(key)}: ${JSON.stringify(value)},\n`).join("")}`;

@@ -19,11 +19,11 @@ import type { StreamFiles } from "../segments/stream-files.js";
 import type { StreamLoader } from "../segments/stream-loader.js";
 
 /** Where sources are found, and where changes of them go. */
-export interface ForkTiesOptions extends Pick<StreamFiles, "clock" | "log">, ForksPlace {
+export interface ForkTiesOptions extends Pick<StreamFiles, "clock" | "log">, Omit<ForksPlace, "isKnown"> {
   /** The streams in memory, by name. */
   readonly streams: ReadonlyMap<string, FileStream>;
   /** Streams that the journal goes on with, and that nobody has opened since the start. */
-  readonly unopened: { forksOf(source: string): Iterable<string> };
+  readonly unopened: { has(name: string): boolean; forksOf(source: string): Iterable<string> };
   readonly loader: StreamLoader;
   readonly admission: Admission;
 }
@@ -54,7 +54,8 @@ export class ForkTies extends EventEmitter<ForkTieEvents> {
   constructor(options: ForkTiesOptions) {
     super();
     this.#options = options;
-    this.#search = new ForkSearch(options);
+    const { streams, unopened } = options;
+    this.#search = new ForkSearch({ ...options, isKnown: (name) => streams.has(name) || unopened.has(name) });
   }
 
   /** The source of a fork that is to be made; throws where it is not a live stream in memory. */

@@ -2,13 +2,15 @@ import { join } from "node:path";
 import { StorageBusyError } from "../../storage.js";
 import type { EngineParts } from "../disk/engine-state.js";
 import { errorCode, isBusy, isSystemError, readWhole } from "../disk/files.js";
-import { isShardName, segmentStartOf, sidecarPath } from "../format/layout.js";
-import { listsForks, nameIn, originIn } from "../format/sidecar.js";
+import { coveredSidecarPath, isShardName, segmentStartOf, sidecarPath } from "../format/layout.js";
+import { isNotice, isWhole, listsForks, nameIn, originIn } from "../format/sidecar.js";
 import type { Trash } from "../segments/trash.js";
 
 /** Where they are looked for. */
 export interface ForksPlace extends Pick<EngineParts, "files" | "layout" | "state"> {
   readonly trash: Pick<Trash, "isVacating">;
+  /** Whether a stream of this name is in memory, or waits for that with its records: what it is, is known. */
+  readonly isKnown: (name: string) => boolean;
 }
 
 /** What the sidecars of a directory say of the forks of one stream. */
@@ -84,11 +86,13 @@ export class ForkSearch {
     const path = sidecarPath(directory);
     const bytes = await readWhole(this.#place.files, path).catch(ifUnreadable);
     if (bytes === "unreadable") return noteDoubt("unread");
-    if (bytes === null) return (await this.#hasSegments(directory)) ? noteDoubt("silent") : undefined;
-    if (own !== null) own.isSource = listsForks(bytes);
+    if (bytes === null) return (await this.#isUnknown(directory)) ? noteDoubt("silent") : undefined;
+    if (own !== null) own.isSource = await this.#listsForks(directory, bytes);
     const origin = originIn(bytes);
-    if (origin === null) return noteDoubt("silent");
-    const found = origin.source === null ? undefined : stated.get(origin.source);
+    const found = typeof origin?.source === "string" ? stated.get(origin.source) : undefined;
+    // A wrong byte in the name of the source leaves nothing that can be relied on.
+    if (origin === null || (found === undefined && origin.source !== null && !isWhole(bytes)))
+      return noteDoubt("silent");
     if (found === undefined || found === own) return;
     const name = nameIn(bytes);
     if (!this.#place.trash.isVacating(name)) found.names.push(name);
@@ -98,7 +102,18 @@ export class ForkSearch {
     }
   }
 
-  async #hasSegments(directory: string): Promise<boolean> {
+  /** A notice stands in the place of the sidecar that it is about. */
+  async #listsForks(directory: string, bytes: Buffer): Promise<boolean | null> {
+    if (!isNotice(bytes)) return listsForks(bytes);
+    const covered = await readWhole(this.#place.files, coveredSidecarPath(directory)).catch(ifUnreadable);
+    return covered instanceof Buffer ? listsForks(covered) : null;
+  }
+
+  /** Whether a directory without a sidecar has a stream that nobody knows: a new one gets its sidecar last. */
+  async #isUnknown(directory: string): Promise<boolean> {
+    const { layout, isKnown } = this.#place;
+    const name = layout.nameOf(directory);
+    if (name !== null && isKnown(name)) return false;
     const names = await listed(this.#place.files.list(directory));
     return names.some((name) => segmentStartOf(name) !== null);
   }

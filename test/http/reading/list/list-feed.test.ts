@@ -192,3 +192,13 @@ test("what a reader may see is asked first: a pattern of its own tells by its ti
   assert.ok(matched.includes("mine/1"));
   assert.ok(!matched.includes("my secret"));
 });
+
+test("a reader whose right is over as it begins is sent nothing, and the answer ends", async (context) => {
+  const server = await startExchanges(context);
+  const feed = new ListFeed(server.context);
+  const { exchange, connection } = await server.receive("GET", "all");
+  context.mock.method(exchange, "onRightEnd", (react: () => void) => react());
+  feed.open(exchange, EVERYBODY, QUERY);
+  server.context.streamList.events.emit("deleted", "a");
+  assert.match(await connection.rest(), /^HTTP\/1.1 200 OK\r\n[^]*\r\n\r\n$/);
+});

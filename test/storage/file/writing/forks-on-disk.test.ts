@@ -3,7 +3,7 @@ import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { EngineState } from "../../../../src/storage/file/disk/engine-state.js";
-import { Layout, segmentPath, sidecarPath } from "../../../../src/storage/file/format/layout.js";
+import { coveredSidecarPath, Layout, segmentPath, sidecarPath } from "../../../../src/storage/file/format/layout.js";
 import { decodeSidecar, encodeNotice, encodeRefusal, isNotice } from "../../../../src/storage/file/format/sidecar.js";
 import { ForkSearch } from "../../../../src/storage/file/writing/forks-on-disk.js";
 import { StorageBusyError } from "../../../../src/storage/storage.js";
@@ -16,6 +16,8 @@ interface Searched {
   readonly files: WatchedFiles;
   readonly dir: string;
   readonly state: EngineState;
+  /** Streams in memory. */
+  readonly known: Set<string>;
 }
 
 /** What finds forks in a directory in which `so"urce` has two, and another stream has one. */
@@ -28,13 +30,14 @@ async function withForks(vacating: string | null = null): Promise<Searched> {
   const files = new WatchedFiles();
   const trash = { isVacating: (name: string): boolean => name === vacating };
   const state = new EngineState({ clock: new ManualClock(), log: keptLog().log }, () => undefined);
-  const search = new ForkSearch({ files, layout: new Layout(dir), trash, state });
+  const known = new Set<string>();
+  const search = new ForkSearch({ files, layout: new Layout(dir), trash, state, isKnown: (name) => known.has(name) });
   const find = async (name = 'so"urce'): Promise<string[]> => {
     const { names, isSource, unread, silent } = await search.forksOf(name);
     const more = [unread === null ? [] : ["perhaps more"], silent === null ? [] : ["or one that its list has"]].flat();
     return [...names, ...more, ...(isSource === true ? [] : [`it lists ${isSource === null ? "who knows" : "none"}`])].sort();
   };
-  return { find, files, dir, state };
+  return { find, files, dir, state, known };
 }
 
 test("forks are found by what their sidecars say, but for those that are deleted", async () => {
@@ -74,7 +77,7 @@ test("a directory that can't be listed is a reason to ask again, what is none ha
 });
 
 test("a source's own list is told of, however damaged its sidecar is, and what says nothing of a source may stand in it", async () => {
-  const { find, dir } = await withForks();
+  const { find, dir, known } = await withForks();
   const sidecarOf = (name: string): string => sidecarPath(new Layout(dir).streamDirectory(name));
   assert.deepEqual(await find("other"), ["three"]);
   assert.deepEqual(await find("three"), ["it lists none"]);
@@ -91,6 +94,27 @@ test("a source's own list is told of, however damaged its sidecar is, and what s
   assert.deepEqual(await find("other"), []);
   writeFileSync(segmentPath(new Layout(dir).streamDirectory("three"), 0), "bytes");
   assert.deepEqual(await find("other"), ["or one that its list has"]);
+  known.add("three");
+  assert.deepEqual(await find("other"), []);
+});
+
+test("a source's name with a wrong byte in it is none, and a sound one of another source is no doubt", async () => {
+  const { find, dir } = await withForks();
+  const path = sidecarPath(new Layout(dir).streamDirectory("three"));
+  writeFileSync(path, readFileSync(path, "utf8").replace('{"name":"other"', '{"name":"othar"'));
+  assert.deepEqual(await find("other"), ["or one that its list has"]);
+});
+
+test("the list of a source under a notice is that of the sidecar beside it", async () => {
+  const { find, dir } = await withForks();
+  const directory = new Layout(dir).streamDirectory("other");
+  const bytes = readFileSync(sidecarPath(directory));
+  const read = decodeSidecar(bytes);
+  assert.ok(read.kind === "sound");
+  writeFileSync(sidecarPath(directory), encodeNotice(read.sidecar, "its files could not be written"));
+  assert.deepEqual(await find("other"), ["it lists who knows", "three"]);
+  writeFileSync(coveredSidecarPath(directory), bytes);
+  assert.deepEqual(await find("other"), ["three"]);
 });
 
 test("all who ask while a search is under way share the next", async () => {

@@ -83,10 +83,14 @@ export class ForkSearch {
 
   /** Looks at one stream's sidecar; `own` is the finding of a stream that lies there. */
   async #look(directory: string, stated: ReadonlyMap<string, Finding>, own: Finding | null): Promise<void> {
+    const { files, layout, trash } = this.#place;
     const path = sidecarPath(directory);
-    const bytes = await readWhole(this.#place.files, path).catch(ifUnreadable);
+    // A name that is too long for a directory is in the sidecar alone.
+    const called = layout.nameOf(directory);
+    if (called !== null && trash.isVacating(called)) return;
+    const bytes = await readWhole(files, path).catch(ifUnreadable);
     if (bytes === "unreadable") return noteDoubt("unread");
-    if (bytes === null) return (await this.#isUnknown(directory)) ? noteDoubt("silent") : undefined;
+    if (bytes === null) return (await this.#isUnknown(directory, called)) ? noteDoubt("silent") : undefined;
     if (own !== null) own.isSource = await this.#listsForks(directory, bytes);
     const origin = originIn(bytes);
     const found = typeof origin?.source === "string" ? stated.get(origin.source) : undefined;
@@ -95,7 +99,7 @@ export class ForkSearch {
       return noteDoubt("silent");
     if (found === undefined || found === own) return;
     const name = nameIn(bytes);
-    if (!this.#place.trash.isVacating(name)) found.names.push(name);
+    if (!trash.isVacating(name)) found.names.push(name);
 
     function noteDoubt(doubt: "unread" | "silent"): void {
       for (const other of stated.values()) if (other !== own) other[doubt] ??= path;
@@ -110,12 +114,11 @@ export class ForkSearch {
   }
 
   /** Whether a directory without a sidecar has a stream that nobody knows: a new one gets its sidecar last. */
-  async #isUnknown(directory: string): Promise<boolean> {
-    const { layout, isKnown } = this.#place;
-    const name = layout.nameOf(directory);
+  async #isUnknown(directory: string, name: string | null): Promise<boolean> {
+    const { files, isKnown } = this.#place;
     if (name !== null && isKnown(name)) return false;
-    const names = await listed(this.#place.files.list(directory));
-    return names.some((name) => segmentStartOf(name) !== null);
+    const entries = await listed(files.list(directory));
+    return entries.some((entry) => segmentStartOf(entry) !== null);
   }
 }
 

@@ -42,7 +42,10 @@ async function withForks(vacating: string | null = null): Promise<Searched> {
 
 test("forks are found by what their sidecars say, but for those that are deleted", async () => {
   assert.deepEqual(await (await withForks()).find(), ["one", "two"]);
-  assert.deepEqual(await (await withForks("one")).find(), ["two"]);
+  const { find, dir } = await withForks("one");
+  assert.deepEqual(await find(), ["two"]);
+  writeFileSync(sidecarPath(new Layout(dir).streamDirectory("one")), "");
+  assert.deepEqual(await find(), ["two"]);
 });
 
 test("forks are found by what stands in the place of their sidecars where their records could not be applied", async () => {

@@ -9,7 +9,6 @@ import { checkedDocument, refuseTwice, short } from "./checked-json.js";
 import type { Checked, SourceText } from "./checked-json.js";
 import { ALGORITHMS, MIN_SECRET_BYTES } from "./jwt/verification-key.js";
 import type { Algorithm } from "./jwt/verification-key.js";
-import { ADMIN_FOR_SOME, isAdminForSome } from "./rights/grant.js";
 import type { Grant } from "./rights/grant.js";
 import { isOperation, OPERATIONS } from "./rights/operation.js";
 import type { Operation } from "./rights/operation.js";
@@ -190,14 +189,14 @@ function grantsOf(list: Checked, hasSub: boolean): readonly Grant[] {
   return list.list(AUTH_BOUNDS.grants).map((entry) => {
     const members = entry.members(["streams", "allow", "rate"]);
     const rate = members.optional("rate");
-    const streams = members.required("streams");
-    const grant = {
-      streams: streams.list(AUTH_BOUNDS.patterns).map((pattern) => patternOf(pattern, hasSub)),
+    return {
+      streams: members
+        .required("streams")
+        .list(AUTH_BOUNDS.patterns)
+        .map((pattern) => patternOf(pattern, hasSub)),
       allow: members.required("allow").list(OPERATIONS.length).map(operationOf),
       rate: rate === null ? null : rateOf(rate),
     };
-    if (isAdminForSome(grant)) throw streams.fault(ADMIN_FOR_SOME);
-    return grant;
   });
 }
 

@@ -57,6 +57,8 @@ export class Authority {
   #loading: Promise<unknown> = Promise.resolve();
   /** The files whose permissions were told of. */
   readonly #warnedOf = new Set<string>();
+  /** The auth file that was taken last; `null` where none was. */
+  #taken: string | null = null;
   /** Why files could not be read, as it was told; `null` where they could. */
   #toldFault: string | null = null;
   #isClosed = false;
@@ -199,6 +201,7 @@ export class Authority {
   async #reload(): Promise<boolean> {
     if (this.#isClosed) return false;
     const { log } = this.#options;
+    const before = this.#taken;
     let keyFaults: readonly KeyFault[];
     try {
       keyFaults = await this.#load();
@@ -212,31 +215,34 @@ export class Authority {
       this.#toldFault = isUnread ? error.message : null;
       return false;
     }
-    this.#tellTaken(keyFaults);
+    this.#tellTaken(keyFaults, before !== this.#taken);
     return true;
   }
 
-  #tellTaken(keyFaults: readonly KeyFault[]): void {
+  #tellTaken(keyFaults: readonly KeyFault[], isOther: boolean): void {
     const { file, log } = this.#options;
     const isUnread = keyFaults.some((one) => one.isUnread);
     if (isUnread) this.#watchedFile.lookAgain();
     const told = isUnread ? keyFaults.map(({ fault }) => fault).join("\n") : null;
     // A file that still can't be read is told of once, not with each try.
-    if (told === null || told !== this.#toldFault) {
-      for (const { level, message, fault } of keyFaults) log[level](message, { fault });
-      log.info("the auth file was taken", { file });
-    }
+    const isNews = told === null || told !== this.#toldFault;
+    if (isNews) for (const { level, message, fault } of keyFaults) log[level](message, { fault });
+    if (isNews || isOther) log.info("the auth file was taken", { file });
     this.#toldFault = told;
   }
 
   /** Takes the files; returns what is wrong with the keys of issuers all the same. */
   async #load(): Promise<readonly KeyFault[]> {
     const { file } = this.#options;
-    const parsed = parseAuthFile({ file, text: await this.#read() });
+    const text = await this.#read();
+    const parsed = parseAuthFile({ file, text });
     const keyFiles = keyFilesOf(parsed, file);
     this.#watchKeys(keyFiles);
     await this.#warnOfWriters(keyFiles);
-    const { issuers, faults } = await this.#keys.load(parsed);
+    const { issuers, faults, areSame } = await this.#keys.load(parsed);
+    // A key file that can't be read is tried again and again: that changes nothing for those who read.
+    if (areSame && text === this.#taken) return faults;
+    this.#taken = text;
     this.#policy = new Policy(parsed, issuers, this.#clientAuthorities);
     this.#changed();
     return faults;

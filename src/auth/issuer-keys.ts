@@ -8,6 +8,7 @@ import type { AuthFile, IssuerEntry, KeyPlace } from "./auth-file.js";
 import { AUTH_BOUNDS } from "./bounds.js";
 import { AuthFileError, faultAt, UnreadFileError } from "./checked-json.js";
 import type { SourceText } from "./checked-json.js";
+import { certificatesIn } from "../net/certificates.js";
 import { MAX_KEY_SET_BYTES, parseKeySet } from "./jwt/key-set.js";
 import { fixedKeys } from "./jwt/key-source.js";
 import type { KeySource } from "./jwt/key-source.js";
@@ -41,6 +42,8 @@ export interface LoadedKeys {
   /** By their names. */
   readonly issuers: ReadonlyMap<string, GrantingIssuer>;
   readonly faults: readonly KeyFault[];
+  /** Whether all files of keys are as they were. */
+  readonly areSame: boolean;
 }
 
 /** The file of an issuer's keys, or of its CA, as it was when it was last sound. */
@@ -92,12 +95,13 @@ export class IssuerKeys {
     const issuers = new Map<string, GrantingIssuer>();
     for (const entry of file.issuers) issuers.set(entry.iss, { ...entry, keys: await this.#sourceOf(entry, loading) });
     const before = this.#remote;
+    const areSame = [...files].every(([iss, { text }]) => this.#files.get(iss)?.text === text);
     this.#remote = remote;
     this.#files = files;
     this.#issuers = issuers;
     for (const [place, keys] of before) if (!remote.has(place)) keys.close();
     for (const keys of remote.values()) keys.warm();
-    return { issuers, faults };
+    return { issuers, faults, areSame };
   }
 
   close(): void {
@@ -117,7 +121,9 @@ export class IssuerKeys {
     const fitting = keysIn({ file, text }).filter(({ alg }) => algs.includes(alg));
     if (fitting.length === 0) {
       const fault = faultAt({ file, text }, 0, `the set has no key for ${algs.join(", ")}`);
-      if (this.#files.get(iss)?.path !== file) throw fault;
+      // Of the two only a change of the keys withdraws them: other algorithms are a slip of the auth file.
+      const algsBefore = this.#issuers.get(iss)?.algs.join() ?? "";
+      if (this.#files.get(iss)?.path !== file || algsBefore !== algs.join()) throw fault;
       const message = "the keys of an issuer are withdrawn; its JWTs are refused";
       loading.faults.push({ level: "warn", message, fault: fault.message, isUnread: false });
     }
@@ -159,12 +165,25 @@ export class IssuerKeys {
     const ca =
       caFile === null
         ? null
-        : await this.#soundText(iss, caFile, loading, () => readBeside(caFile, AUTH_BOUNDS.caBytes, place));
+        : await this.#soundText(iss, caFile, loading, async () => {
+            const text = await readBeside(caFile, AUTH_BOUNDS.caBytes, place);
+            assertCertificates({ file: caFile, text });
+            return text;
+          });
     const key = `${url}\n${ca ?? ""}`;
     const keys =
       loading.remote.get(key) ?? this.#remote.get(key) ?? new RemoteKeys({ place: { url, ca }, clock, log, onKeyGone });
     loading.remote.set(key, keys);
     return keys;
+  }
+}
+
+/** Throws where the text of a CA has no certificate: Node would trust those that it knows. */
+function assertCertificates(source: SourceText): void {
+  try {
+    certificatesIn(source.text);
+  } catch (error) {
+    throw faultAt(source, 0, `it has no sound certificate: ${error instanceof Error ? error.message : String(error)}`);
   }
 }
 

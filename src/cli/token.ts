@@ -4,7 +4,7 @@ import { addTicketKey, addToken, listTokens, revokeToken, signTicketOf } from ".
 import type { ListedToken } from "../auth/auth-file-edits.js";
 import { ID_PATTERN } from "../auth/auth-file.js";
 import { AuthFileError } from "../auth/checked-json.js";
-import { ADMIN_FOR_SOME, isAdminForSome } from "../auth/rights/grant.js";
+import { isAdminForSome } from "../auth/rights/grant.js";
 import { isOperation, OPERATIONS } from "../auth/rights/operation.js";
 import { faultOfPattern } from "../auth/rights/pattern.js";
 import { DEFAULT_TICKET_LIFE_MS, MAX_TICKET_LIFE_MS } from "../auth/ticket.js";
@@ -108,7 +108,9 @@ async function add(given: Given, { stdout, stderr }: Surroundings): Promise<void
     if (fault !== null) throw new UsageFault(`--streams: ${quoted(pattern)} ${fault}`);
   }
   if (isAdminForSome({ streams, allow: allow.filter(isOperation) }))
-    throw new UsageFault(`--streams ${ADMIN_FOR_SOME}`);
+    throw new UsageFault(
+      "--streams must have ** where admin is allowed: it is about the server, not about some streams",
+    );
   const lifetimeMs = given.durationMs("expires");
   const token = await addToken(given.required("auth"), { id, allow, streams, lifetimeMs }, systemClock().nowMs());
   const lost = await faultOfWriting(stdout, `${token}\n`);

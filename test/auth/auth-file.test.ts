@@ -40,11 +40,6 @@ describe("an auth file", () => {
     assert.deepEqual([two.createdMs, two.expiresMs], [Date.UTC(2026, 0, 1), Date.UTC(2026, 11, 31, 23)]);
   });
 
-  test("takes admin on all streams, with others", () => {
-    const grants = [{ streams: ["a", "**"], allow: ["read", "admin"] }];
-    assert.deepEqual(parsed({ public: grants }).public, [{ ...grants[0], rate: null }]);
-  });
-
   test("takes keys from an https URL", () => {
     const [issuer] = parsed({ issuers: [{ ...ISSUER, jwks: "https://id.example/keys", jwksCa: "ca.pem" }] }).issuers;
     assert.ok(issuer?.keys.kind === "url");
@@ -79,12 +74,6 @@ describe("an auth file", () => {
     ["an empty list of grants", token({ grants: [] }), /grants must not be empty/],
     ["an empty list of streams", grant({ streams: [] }), /streams must not be empty/],
     ["an unknown operation", grant({ allow: ["write"] }), /allow\[0\] is "write"; operations are read, append, create/],
-    [
-      "admin on some streams",
-      grant({ streams: ["a", "*", "a/**"], allow: ["read", "admin"] }),
-      /grants\[0\]\.streams must have \*\* where admin/,
-    ],
-    ["admin on the streams of somebody", issuer({ grants: [{ streams: ["{sub}/**"], allow: ["admin"] }] }), /streams must have \*\*/],
     ["a wrong pattern", grant({ streams: ["/a"] }), /streams\[0\] must have no empty segment/],
     ["a pattern that is too long", grant({ streams: ["a".repeat(1025)] }), /at most 1024/],
     ["{sub} for a token", grant({ streams: ["{sub}"] }), /nobody's name/],

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { renameSync, rmSync, unlinkSync, writeFileSync } from "node:fs";
+import { renameSync, rmSync, truncateSync, unlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, describe, test, type TestContext } from "node:test";
 import { AuthFileError } from "../../src/auth/checked-json.js";
@@ -9,6 +9,10 @@ import { canMakeCertificates, httpsIssuer } from "../helpers/https-issuer.js";
 import { claimsWith, jwkOf, jwtOf, keySet, PAIRS } from "../helpers/jwt.js";
 import { ManualClock } from "../helpers/manual-clock.js";
 import { tempDir } from "../helpers/temp-dir.js";
+import { until } from "../helpers/until.js";
+
+const KEPT = "a key file is not taken; its issuer keeps the keys that it had";
+const ALICE = "jwt https://id.example alice";
 
 const SILENT = { debug() {}, info() {}, warn() {}, error() {} };
 const ISSUER = { iss: "https://id.example", aud: "streams", algs: ["EdDSA"], grants: [{ streams: ["a"], allow: ["read"] }] };
@@ -55,9 +59,6 @@ describe("keys in a file beside the auth file", () => {
 });
 
 describe("a key file at a reload", () => {
-  const KEPT = "a key file is not taken; its issuer keeps the keys that it had";
-  const ALICE = "jwt https://id.example alice";
-
   for (const [title, spoil, fault] of [
     ["is gone", unlinkSync, /^.*auth\.json:\d+: issuers\[0\]\.jwks can't be read: ENOENT: .*keys\.json/],
     ["is broken", (path: string) => writeFileSync(path, "{\n]"), /^.*keys\.json:2: the set of keys has "\]"/],
@@ -83,17 +84,12 @@ describe("a key file at a reload", () => {
     });
 
   test("that comes back is taken, though nobody asks", async (context) => {
-    const { authority, dir, who } = await openAuthority(context, authDocument(), 5);
+    const { authority, dir, who, lines } = await openAuthority(context, authDocument(), 5);
     const path = join(dir, "keys.json");
-    const changed = (): Promise<void> =>
-      new Promise((resolve) => {
-        const stop = authority.onChange(() => (stop(), resolve()));
-      });
-    const taken = changed();
     unlinkSync(path);
-    await taken;
+    await until(() => lines.some(({ level }) => level === "error"));
     assert.equal(who(bearer(jwtOf("EdDSA"))), ALICE);
-    const back = changed();
+    const back = new Promise<void>((resolve) => authority.onChange(resolve));
     writeFileSync(`${path}.new`, JSON.stringify({ keys: [] }));
     renameSync(`${path}.new`, path);
     await back;
@@ -115,6 +111,16 @@ describe("a key file at a reload", () => {
     }
   });
 
+  test("that has no key of algorithms that the auth file now names is refused, with all of it", async (context) => {
+    const { authority, dir, write, who } = await openAuthority(context);
+    const path = join(dir, "keys.json");
+    writeFileSync(path, JSON.stringify({ keys: [jwkOf(PAIRS.EdDSA.publicKey, { kid: "EdDSA" })] }));
+    assert.equal(await authority.reload(), true);
+    write(authDocument({ issuers: [{ ...ISSUER, algs: ["ES256"] }] }));
+    assert.equal(await authority.reload(), false);
+    assert.equal(who(bearer(jwtOf("EdDSA"))), ALICE);
+  });
+
   test("that has no key any more ends what its keys signed, with a warning", async (context) => {
     const { authority, dir, who, caller, lines } = await openAuthority(context);
     const alice = caller(bearer(jwtOf("EdDSA")));
@@ -133,25 +139,36 @@ describe("a key file at a reload", () => {
     assert.equal(await authority.reload(), true);
     assert.equal(who(bearer(jwtOf("EdDSA"))), ALICE);
   });
-
-  test("of a CA that is gone holds up no revocation", async (context) => {
-    const dir = tempDir();
-    const caPath = join(dir, "ca.pem");
-    writeFileSync(caPath, "no certificate");
-    const issuers = [{ ...ISSUER, jwks: "https://localhost:1/", jwksCa: caPath }];
-    const { authority, write, who, lines } = await openAuthority(context, authDocument({ issuers }));
-    unlinkSync(caPath);
-    write(authDocument({ issuers, tokens: undefined }));
-    assert.equal(await authority.reload(), true);
-    assert.equal(who(bearer(tokenOf("ci"))), "invalid-token");
-    assert.deepEqual(
-      lines.filter(({ level }) => level === "error").map(({ message }) => message),
-      [KEPT],
-    );
-  });
 });
 
 describe("keys at a URL", { skip: canMakeCertificates() ? false : "openssl is missing" }, () => {
+  for (const [what, harm] of [
+    ["gone", (path: string) => unlinkSync(path)],
+    ["empty", (path: string) => writeFileSync(path, "")],
+    ["half written", (path: string) => truncateSync(path, 200)],
+  ] as const)
+    test(`of a server whose CA is ${what} stay, and hold up no revocation`, async (context) => {
+      let requests = 0;
+      const { url, caFile } = await httpsIssuer(context, (_request, response) => {
+        requests++;
+        response.end(keySet());
+      });
+      const issuers = [{ ...ISSUER, jwks: url, jwksCa: caFile }];
+      const { authority, write, who, lines } = await openAuthority(context, authDocument({ issuers }));
+      const shown = { ...bearer(jwtOf("EdDSA")), ticket: null, certificate: null };
+      assert.ok(!("kind" in (await authority.authenticate(shown, null))));
+      harm(caFile);
+      write(authDocument({ issuers, tokens: undefined }));
+      assert.equal(await authority.reload(), true);
+      assert.equal(who(bearer(tokenOf("ci"))), "invalid-token");
+      assert.equal(who(bearer(jwtOf("EdDSA"))), ALICE);
+      assert.equal(requests, 1);
+      assert.deepEqual(
+        lines.filter(({ level }) => level === "error").map(({ message }) => message),
+        [KEPT],
+      );
+    });
+
   test("are fetched at the start, verify a JWT, and stay when the file changes", async (context) => {
     let requests = 0;
     const { url, caFile } = await httpsIssuer(context, (_request, response) => {

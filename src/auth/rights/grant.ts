@@ -19,9 +19,6 @@ export interface Grant {
 /** The pattern of all names. */
 const ALL = "**";
 
-/** What is wrong with a grant of `admin` that does not have the pattern of all names: nobody could use it. */
-export const ADMIN_FOR_SOME = "must have ** where admin is allowed: it is about the server, not about some streams";
-
 /** Whether a grant allows `admin`, and is not for all streams. */
 export function isAdminForSome({ streams, allow }: Pick<Grant, "streams" | "allow">): boolean {
   return allow.includes("admin") && !streams.includes(ALL);

@@ -2,10 +2,10 @@
 
 import { createPrivateKey, X509Certificate } from "node:crypto";
 import { createSecureContext } from "node:tls";
+import { certificatesIn } from "../../net/certificates.js";
 import { WatchedFile } from "../../ops/watched-file.js";
 import type { TlsFiles } from "./plan.js";
 
-const PEM_CERTIFICATE = /-----BEGIN (?:X509 |TRUSTED )?CERTIFICATE-----[^-]*-----END [^-]*-----/g;
 const MAX_PEM_BYTES = 1024 * 1024;
 const DAY_MS = 24 * 60 * 60 * 1000;
 /** How long before its end a certificate is worth a warning: automatic renewals are done by then. */
@@ -37,16 +37,10 @@ export async function readCertificate(files: TlsFiles): Promise<Certificate> {
   const privateKey = parse(files.key, () => createPrivateKey(key));
   if (!parsed.checkPrivateKey(privateKey))
     throw new CertificateError(`The key in ${files.key} is not that of the certificate in ${files.cert}`);
-  const clientAuthorities = clientCa === null ? [] : parse(files.clientCa ?? "", () => authoritiesIn(clientCa));
+  const clientAuthorities = clientCa === null ? [] : parse(files.clientCa ?? "", () => certificatesIn(clientCa));
   // All that the chain has beside its first certificate, and what OpenSSL finds too weak.
   parse(files.cert, () => createSecureContext({ cert, key, ...(clientCa === null ? {} : { ca: clientCa }) }));
   return { cert, key, clientCa, clientAuthorities, endsAtMs: Date.parse(parsed.validTo) };
-}
-
-/** All that OpenSSL finds in the file. Throws where the first is none, and where there is none. */
-function authoritiesIn(clientCa: string): X509Certificate[] {
-  const [first = clientCa, ...others] = clientCa.match(PEM_CERTIFICATE) ?? [];
-  return [first, ...others].map((pem) => new X509Certificate(pem));
 }
 
 async function read(path: string): Promise<string> {

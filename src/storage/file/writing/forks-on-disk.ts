@@ -24,6 +24,8 @@ export interface ForksOnDisk {
   readonly silent: string | null;
 }
 
+const NO_FILE = new Set(["EISDIR", "ELOOP", "ENXIO", "ENAMETOOLONG"]);
+
 /** What has been found until now. */
 type Finding = { -readonly [Member in keyof ForksOnDisk]: ForksOnDisk[Member] } & { readonly names: string[] };
 
@@ -90,6 +92,7 @@ export class ForkSearch {
     if (called !== null && trash.isVacating(called)) return;
     const bytes = await readWhole(files, path).catch(ifUnreadable);
     if (bytes === "unreadable") return noteDoubt("unread");
+    if (bytes === "none") return noteDoubt("silent");
     if (bytes === null) return (await this.#isUnknown(directory, called)) ? noteDoubt("silent") : undefined;
     if (own !== null) own.isSource = await this.#listsForks(directory, bytes);
     const origin = originIn(bytes);
@@ -106,11 +109,11 @@ export class ForkSearch {
     }
   }
 
-  /** A notice stands in the place of the sidecar that it is about. */
+  /** A notice stands in the place of a sidecar that lacks records: there may be forks since, too. */
   async #listsForks(directory: string, bytes: Buffer): Promise<boolean | null> {
     if (!isNotice(bytes)) return listsForks(bytes);
     const covered = await readWhole(this.#place.files, coveredSidecarPath(directory)).catch(ifUnreadable);
-    return covered instanceof Buffer ? listsForks(covered) : null;
+    return covered instanceof Buffer && listsForks(covered) === true ? true : null;
   }
 
   /** Whether a directory without a sidecar has a stream that nobody knows: a new one gets its sidecar last. */
@@ -130,9 +133,10 @@ function listed(listing: Promise<string[]>): Promise<string[]> {
   });
 }
 
-function ifUnreadable(error: unknown): "unreadable" {
+/** `none`: what is there is no file, whoever reads it. */
+function ifUnreadable(error: unknown): "unreadable" | "none" {
   if (isBusy(error) || !isSystemError(error)) throw asBusy(error);
-  return "unreadable";
+  return NO_FILE.has(errorCode(error)) ? "none" : "unreadable";
 }
 
 function asBusy(error: unknown): unknown {

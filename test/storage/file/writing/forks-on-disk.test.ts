@@ -62,6 +62,8 @@ test("a sidecar that can't be read may be a fork's, one that can't be opened now
   const { find, files } = await withForks();
   files.gate = failing("EIO", ["read"], /one.meta\.json$/);
   assert.deepEqual(await find(), ["perhaps more", "two"]);
+  files.gate = failing("EISDIR", ["read"], /one.meta\.json$/);
+  assert.deepEqual(await find(), ["or one that its list has", "two"]);
   files.gate = failing("EMFILE", ["open"], /one.meta\.json$/);
   await assert.rejects(find(), StorageBusyError);
 });
@@ -118,6 +120,9 @@ test("the list of a source under a notice is that of the sidecar beside it", asy
   assert.deepEqual(await find("other"), ["it lists who knows", "three"]);
   writeFileSync(coveredSidecarPath(directory), bytes);
   assert.deepEqual(await find("other"), ["three"]);
+  // A list without forks lacks what came after it.
+  writeFileSync(coveredSidecarPath(directory), readFileSync(sidecarPath(new Layout(dir).streamDirectory("three"))));
+  assert.deepEqual(await find("other"), ["it lists who knows", "three"]);
 });
 
 test("all who ask while a search is under way share the next", async () => {

@@ -113,17 +113,19 @@ export class IssuerKeys {
     if (keys.kind === "secret") return fixedKeys([secretKey(keys.secret)]);
     if (keys.kind === "url") return this.#succeeding(iss, await this.#remoteOf(iss, keys, loading));
     const file = resolve(dirname(this.#parts.authFile), keys.path);
-    const text = await this.#soundText(iss, file, loading, async () => {
+    const { text, failure } = await this.#soundText(iss, file, loading, async () => {
       const found = await readBeside(file, MAX_KEY_SET_BYTES, keys);
       keysIn({ file, text: found });
       return found;
     });
-    const fitting = keysIn({ file, text }).filter(({ alg }) => algs.includes(alg));
+    const all = keysIn({ file, text });
+    const fitting = all.filter(({ alg }) => algs.includes(alg));
     if (fitting.length === 0) {
       const fault = faultAt({ file, text }, 0, `the set has no key for ${algs.join(", ")}`);
-      // Of the two only a change of the keys withdraws them: other algorithms are a slip of the auth file.
-      const algsBefore = this.#issuers.get(iss)?.algs.join() ?? "";
-      if (this.#files.get(iss)?.path !== file || algsBefore !== algs.join()) throw fault;
+      // Only a change of the keys withdraws them: where they fit what `algs` were, those are a slip of the auth file.
+      const algsBefore = this.#issuers.get(iss)?.algs ?? [];
+      const isSlip = this.#files.get(iss)?.path !== file || all.some(({ alg }) => algsBefore.includes(alg));
+      if (isSlip) throw failure ?? fault;
       const message = "the keys of an issuer are withdrawn; its JWTs are refused";
       loading.faults.push({ level: "warn", message, fault: fault.message, isUnread: false });
     }
@@ -136,8 +138,9 @@ export class IssuerKeys {
     path: string,
     { files, faults }: Loading,
     read: () => Promise<string>,
-  ): Promise<string> {
+  ): Promise<{ readonly text: string; readonly failure: AuthFileError | null }> {
     let sound: SoundFile;
+    let failure: AuthFileError | null = null;
     try {
       sound = { path, text: await read() };
     } catch (error) {
@@ -145,10 +148,10 @@ export class IssuerKeys {
       if (!(error instanceof AuthFileError) || before?.path !== path) throw error;
       const message = "a key file is not taken; its issuer keeps the keys that it had";
       faults.push({ level: "error", message, fault: error.message, isUnread: error instanceof UnreadFileError });
-      sound = before;
+      [sound, failure] = [before, error];
     }
     files.set(iss, sound);
-    return sound.text;
+    return { text: sound.text, failure };
   }
 
   /** An issuer's keys at a URL, with those that it had before until there is an answer. */
@@ -162,9 +165,9 @@ export class IssuerKeys {
     const { authFile, clock, log, onKeyGone } = this.#parts;
     const { url, caPath } = place;
     const caFile = caPath === null ? null : resolve(dirname(authFile), caPath);
-    const ca =
+    const { text: ca } =
       caFile === null
-        ? null
+        ? { text: null }
         : await this.#soundText(iss, caFile, loading, async () => {
             const text = await readBeside(caFile, AUTH_BOUNDS.caBytes, place);
             assertCertificates({ file: caFile, text });

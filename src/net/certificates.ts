@@ -4,8 +4,12 @@ import { X509Certificate } from "node:crypto";
 
 const PEM_CERTIFICATE = /-----BEGIN (?:X509 |TRUSTED )?CERTIFICATE-----[^-]*-----END [^-]*-----/g;
 
-/** All certificates that OpenSSL finds in a text. Throws where the first is none, and where there is none. */
+const BEGIN = /-----BEGIN (?:X509 |TRUSTED )?CERTIFICATE-----/g;
+
+/** All certificates in a text. Throws where there is none, and where one is not sound or cut off. */
 export function certificatesIn(pem: string): X509Certificate[] {
-  const [first = pem, ...others] = pem.match(PEM_CERTIFICATE) ?? [];
+  const whole = pem.match(PEM_CERTIFICATE) ?? [];
+  if (whole.length < (pem.match(BEGIN) ?? []).length) throw new Error("a certificate is cut off");
+  const [first = pem, ...others] = whole;
   return [first, ...others].map((one) => new X509Certificate(one));
 }

@@ -7,7 +7,7 @@ import { WatchedFile } from "../../src/ops/watched-file.js";
 import { Authority, AuthFileError } from "../../src/auth/authority.js";
 import { signTicket } from "../../src/auth/ticket.js";
 import { authDocument, bearer, lasting, openAuthority, TICKET_SECRET, tokenOf, type LogLines } from "../helpers/auth-files.js";
-import { claimsWith, jwtOf, JWT_NOW_MS, keySet } from "../helpers/jwt.js";
+import { claimsWith, jwkOf, jwtOf, JWT_NOW_MS, keySet, PAIRS } from "../helpers/jwt.js";
 import { ManualClock } from "../helpers/manual-clock.js";
 import { tempDir } from "../helpers/temp-dir.js";
 import { until } from "../helpers/until.js";
@@ -225,6 +225,22 @@ describe("the file of an authority", () => {
     assert.equal(errorsIn(lines), 2, "whoever asks is told");
     assert.equal(told?.message, "a key file is not taken; its issuer keeps the keys that it had");
     assert.match(String(told.fault), /auth\.json:\d+: issuers\[0\]\.jwks can't be read: ENFILE/);
+  });
+
+  test("is tried again where a key file can't be read as it changes the algorithms", async (context) => {
+    const { authority, dir, file, who } = await openAuthority(context, authDocument(), 5);
+    const key = jwkOf(PAIRS.ES256.publicKey, { kid: "ES256" });
+    writeFileSync(join(dir, "keys.json"), JSON.stringify({ keys: [key] }));
+    assert.equal(await authority.reload(), true);
+    const grants = [{ streams: ["a"], allow: ["read"] }];
+    const issuer = { iss: "https://id.example", aud: "streams", algs: ["EdDSA"], jwks: "keys.json", grants };
+    const failing = failReads(context, "keys.json");
+    const fitting = jwkOf(PAIRS.EdDSA.publicKey, { kid: "EdDSA" });
+    replaceBy(join(dir, "keys.json"), { keys: [fitting] });
+    replaceBy(file, authDocument({ issuers: [issuer], tokens: undefined }));
+    await until(() => who(bearer(tokenOf("ci"))) === "invalid-token");
+    assert.ok(failing.failures >= 4);
+    assert.equal(who(bearer(jwtOf("EdDSA"))), "jwt https://id.example alice");
   });
 
   test("that changes while it is read for the first time is read after it", async (context) => {

@@ -116,9 +116,20 @@ describe("a key file at a reload", () => {
     const path = join(dir, "keys.json");
     writeFileSync(path, JSON.stringify({ keys: [jwkOf(PAIRS.EdDSA.publicKey, { kid: "EdDSA" })] }));
     assert.equal(await authority.reload(), true);
-    write(authDocument({ issuers: [{ ...ISSUER, algs: ["ES256"] }] }));
+    write(authDocument({ issuers: [{ ...ISSUER, jwks: "keys.json", algs: ["ES256"] }] }));
     assert.equal(await authority.reload(), false);
     assert.equal(who(bearer(jwtOf("EdDSA"))), ALICE);
+  });
+
+  test("that is emptied as the auth file changes its algorithms is a withdrawal, and holds up no revocation", async (context) => {
+    const { authority, dir, write, who } = await openAuthority(context);
+    writeFileSync(join(dir, "keys.json"), '{"keys":[]}');
+    write(authDocument({ issuers: [{ ...ISSUER, jwks: "keys.json", algs: ["EdDSA"] }] }));
+    assert.equal(await authority.reload(), true);
+    assert.equal(who(bearer(jwtOf("EdDSA"))), "invalid-token");
+    write(authDocument({ issuers: [{ ...ISSUER, jwks: "keys.json", algs: ["ES256"] }], tokens: undefined }));
+    assert.equal(await authority.reload(), true);
+    assert.equal(who(bearer(tokenOf("ci"))), "invalid-token");
   });
 
   test("that has no key any more ends what its keys signed, with a warning", async (context) => {

@@ -249,11 +249,9 @@ export class Authority {
   }
 
   async #read(): Promise<string> {
-    const { file, log } = this.#options;
-    if (!this.#warnedOf.has(file) && (await WatchedFile.isReadableByAll(file))) {
-      this.#warnedOf.add(file);
-      log.warn("every user of this machine may read the auth file; chmod 600 keeps it to its owner", { file });
-    }
+    const { file } = this.#options;
+    const message = "every user of this machine may read the auth file; chmod 600 keeps it to its owner";
+    await this.#warnOnce(file, WatchedFile.isReadableByAll, message);
     try {
       return await WatchedFile.read(file, AUTH_BOUNDS.fileBytes);
     } catch (error) {
@@ -264,12 +262,14 @@ export class Authority {
 
   /** Who writes a key file signs for anybody; that others read it does no harm. */
   async #warnOfWriters(keyFiles: readonly string[]): Promise<void> {
-    for (const file of keyFiles) {
-      if (this.#warnedOf.has(file) || !(await WatchedFile.isWritableByAll(file))) continue;
-      this.#warnedOf.add(file);
-      const message = "every user of this machine may write a key file; chmod go-w keeps it to its owner";
-      this.#options.log.warn(message, { file });
-    }
+    const message = "every user of this machine may write a key file; chmod go-w keeps it to its owner";
+    for (const file of keyFiles) await this.#warnOnce(file, WatchedFile.isWritableByAll, message);
+  }
+
+  async #warnOnce(file: string, isOpen: (path: string) => Promise<boolean>, message: string): Promise<void> {
+    if (this.#warnedOf.has(file) || !(await isOpen(file))) return;
+    this.#warnedOf.add(file);
+    this.#options.log.warn(message, { file });
   }
 
   /** Before they are read, and even if they are broken: so that their repair is seen. */

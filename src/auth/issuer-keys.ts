@@ -52,6 +52,14 @@ interface SoundFile {
   readonly text: string;
 }
 
+/** Where a file of an issuer is; `entry` names it in the auth file. */
+interface FilePlace {
+  readonly iss: string;
+  readonly path: string;
+  readonly maxBytes: number;
+  readonly entry: Extract<KeyPlace, { kind: "file" | "url" }>;
+}
+
 /** What one auth file comes to, while it is loaded. */
 interface Loading {
   readonly remote: Map<string, RemoteKeys>;
@@ -113,12 +121,8 @@ export class IssuerKeys {
     if (keys.kind === "secret") return fixedKeys([secretKey(keys.secret)]);
     if (keys.kind === "url") return this.#succeeding(iss, await this.#remoteOf(iss, keys, loading));
     const file = resolve(dirname(this.#parts.authFile), keys.path);
-    const { text, failure } = await this.#soundText(iss, file, loading, async () => {
-      const found = await readBeside(file, MAX_KEY_SET_BYTES, keys);
-      keysIn({ file, text: found });
-      return found;
-    });
-    const all = keysIn({ file, text });
+    const place = { iss, path: file, maxBytes: MAX_KEY_SET_BYTES, entry: keys };
+    const { value: all, text, failure } = await this.#soundFile(place, loading, keysIn);
     const fitting = all.filter(({ alg }) => algs.includes(alg));
     if (fitting.length === 0) {
       const fault = faultAt({ file, text }, 0, `the set has no key for ${algs.join(", ")}`);
@@ -132,26 +136,25 @@ export class IssuerKeys {
     return fixedKeys(fitting);
   }
 
-  /** What `read` has of an issuer's file; where that fails, what it was when it was last sound. */
-  async #soundText(
-    iss: string,
-    path: string,
+  /** An issuer's file as `parse` takes it; where it can't be read or parsed, as it was when it was last sound. */
+  async #soundFile<T>(
+    { iss, path, maxBytes, entry }: FilePlace,
     { files, faults }: Loading,
-    read: () => Promise<string>,
-  ): Promise<{ readonly text: string; readonly failure: AuthFileError | null }> {
-    let sound: SoundFile;
-    let failure: AuthFileError | null = null;
+    parse: (source: SourceText) => T,
+  ): Promise<{ readonly value: T; readonly text: string; readonly failure: AuthFileError | null }> {
     try {
-      sound = { path, text: await read() };
-    } catch (error) {
+      const text = await readBeside(path, maxBytes, entry);
+      const value = parse({ file: path, text });
+      files.set(iss, { path, text });
+      return { value, text, failure: null };
+    } catch (failure) {
       const before = this.#files.get(iss);
-      if (!(error instanceof AuthFileError) || before?.path !== path) throw error;
+      if (!(failure instanceof AuthFileError) || before?.path !== path) throw failure;
       const message = "a key file is not taken; its issuer keeps the keys that it had";
-      faults.push({ level: "error", message, fault: error.message, isUnread: error instanceof UnreadFileError });
-      [sound, failure] = [before, error];
+      faults.push({ level: "error", message, fault: failure.message, isUnread: failure instanceof UnreadFileError });
+      files.set(iss, before);
+      return { value: parse({ file: path, text: before.text }), text: before.text, failure };
     }
-    files.set(iss, sound);
-    return { text: sound.text, failure };
   }
 
   /** An issuer's keys at a URL, with those that it had before until there is an answer. */
@@ -164,15 +167,11 @@ export class IssuerKeys {
   async #remoteOf(iss: string, place: Extract<KeyPlace, { kind: "url" }>, loading: Loading): Promise<RemoteKeys> {
     const { authFile, clock, log, onKeyGone } = this.#parts;
     const { url, caPath } = place;
-    const caFile = caPath === null ? null : resolve(dirname(authFile), caPath);
-    const { text: ca } =
-      caFile === null
-        ? { text: null }
-        : await this.#soundText(iss, caFile, loading, async () => {
-            const text = await readBeside(caFile, AUTH_BOUNDS.caBytes, place);
-            assertCertificates({ file: caFile, text });
-            return text;
-          });
+    let ca: string | null = null;
+    if (caPath !== null) {
+      const file = { iss, path: resolve(dirname(authFile), caPath), maxBytes: AUTH_BOUNDS.caBytes, entry: place };
+      ca = (await this.#soundFile(file, loading, assertCertificates)).text;
+    }
     const key = `${url}\n${ca ?? ""}`;
     const keys =
       loading.remote.get(key) ?? this.#remote.get(key) ?? new RemoteKeys({ place: { url, ca }, clock, log, onKeyGone });

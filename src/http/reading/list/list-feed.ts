@@ -210,7 +210,6 @@ class ListReader extends SseConnection {
   /** Begins with a control event. `place` is where a client goes on that comes back. */
   start(retry: Buffer, place: number | null): void {
     this.watch();
-    if (this.isOver) return;
     this.#next = place ?? this.#feed.end;
     this.#write(`${retry.toString()}${this.#control(place !== null)}`);
     this.pump();

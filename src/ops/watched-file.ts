@@ -2,9 +2,10 @@
 
 import { isUtf8 } from "node:buffer";
 import { randomBytes } from "node:crypto";
-import { fstatSync, statSync, writeSync } from "node:fs";
+import { constants, fstatSync, statSync, writeSync } from "node:fs";
 import type { BigIntStats } from "node:fs";
 import { open, readlink, rename, stat, unlink } from "node:fs/promises";
+import type { FileHandle } from "node:fs/promises";
 import { basename, dirname, join, resolve } from "node:path";
 
 const DEFAULT_INTERVAL_MS = 2000;
@@ -14,7 +15,9 @@ const OTHERS_MAY_READ = 0o004;
 const OTHERS_MAY_WRITE = 0o002;
 /** A chain of symbolic links longer than this is a circle, as the system has it. */
 const MAX_LINKS = 40;
-const LOCK_POLL_MS = 25;
+/** How long a pipe may take to give the next of its bytes. */
+const PIPE_PATIENCE_MS = 60_000;
+const POLL_MS = 25;
 const LOCK_PATIENCE_MS = 5000;
 
 /**
@@ -40,14 +43,21 @@ export class WatchedFile {
     this.#timer.unref();
   }
 
-  /** The text of a file; rejects when it can't be read, has more than `maxBytes`, or is not UTF-8. */
-  static async read(path: string, maxBytes: number): Promise<string> {
-    const file = await open(path, "r");
+  /**
+   * The text of a file; rejects when it can't be read, has more than `maxBytes`, or is not UTF-8. It may be a pipe, of
+   * a shell or by name, that gives something within `patienceMs`, and again until its writer ends it.
+   */
+  static async read(path: string, maxBytes: number, patienceMs = PIPE_PATIENCE_MS): Promise<string> {
+    // Only so does a pipe without a writer take no thread of the pool, for ever.
+    const file = await open(path, constants.O_RDONLY | constants.O_NONBLOCK);
     try {
+      const isPipe = (await file.stat()).isFIFO();
       const buffer = Buffer.alloc(maxBytes + 1);
       let length = 0;
       for (;;) {
-        const { bytesRead } = await file.read(buffer, length, buffer.length - length, null);
+        const free = buffer.subarray(length);
+        const bytesRead = await (isPipe ? readPipe(file, free, length > 0, patienceMs) : readOnce(file, free));
+        if (bytesRead === null) throw new Error(`${path} is a pipe that gave nothing for ${patienceMs / 1000} s`);
         length += bytesRead;
         if (length > maxBytes) throw new Error(`${path} has more than ${maxBytes} bytes`);
         if (bytesRead === 0) break;
@@ -148,7 +158,7 @@ async function takeLock(lock: string, untilMs: number): Promise<void> {
     }
     if (performance.now() > untilMs)
       throw new Error(`${lock} is there: another command changes the file; if none runs, remove ${lock}`);
-    await new Promise((resolve) => setTimeout(resolve, LOCK_POLL_MS));
+    await new Promise((resolve) => setTimeout(resolve, POLL_MS));
   }
 }
 
@@ -170,6 +180,25 @@ async function syncDirectory(path: string): Promise<void> {
   } finally {
     await directory.close();
   }
+}
+
+async function readOnce(file: FileHandle, free: Buffer): Promise<number> {
+  return (await file.read(free, 0, free.length, null)).bytesRead;
+}
+
+/** The next bytes of a pipe, 0 at its end; `null` where there are none for too long. `hasBegun` says if it gave some. */
+async function readPipe(file: FileHandle, free: Buffer, hasBegun: boolean, patienceMs: number): Promise<number | null> {
+  for (const untilMs = performance.now() + patienceMs; performance.now() < untilMs; ) {
+    try {
+      const bytesRead = await readOnce(file, free);
+      // Before its writer has opened it, a pipe looks as if it had ended.
+      if (bytesRead > 0 || hasBegun) return bytesRead;
+    } catch (error) {
+      if (!(error instanceof Error && "code" in error && error.code === "EAGAIN")) throw error;
+    }
+    await new Promise((resolve) => setTimeout(resolve, POLL_MS));
+  }
+  return null;
 }
 
 async function hasPermission(path: string, bits: number): Promise<boolean> {

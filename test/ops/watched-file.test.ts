@@ -1,5 +1,7 @@
 import assert from "node:assert/strict";
-import { chmodSync, existsSync, readdirSync, readFileSync, renameSync, statSync, symlinkSync, writeFileSync } from "node:fs";
+import { execFileSync } from "node:child_process";
+import { chmodSync, constants, existsSync, readdirSync, readFileSync, renameSync, statSync, symlinkSync, writeFileSync } from "node:fs";
+import { open } from "node:fs/promises";
 import { join } from "node:path";
 import { after, describe, test, type TestContext } from "node:test";
 import { isReadFailure, replaceFile, WatchedFile, withFileLock } from "../../src/ops/watched-file.js";
@@ -95,6 +97,30 @@ describe("the read of a small file", () => {
     await assert.rejects(WatchedFile.read(path, 4), /a\.json is not UTF-8/);
     await assert.rejects(WatchedFile.read(`${path}.none`, 4), /ENOENT/);
     await assert.rejects(WatchedFile.read("/dev/zero", 4), /more than 4 bytes/);
+  });
+
+  test("may be a pipe, whose writer comes later and takes its time", async () => {
+    const path = join(tempDir(), "a.pipe");
+    execFileSync("mkfifo", [path]);
+    const read = WatchedFile.read(path, 5);
+    const writer = await open(path, "w");
+    await writer.write("gr");
+    await new Promise((resolve) => setImmediate(resolve));
+    await writer.write("ün");
+    await writer.close();
+    assert.equal(await read, "grün");
+  });
+
+  test("refuses a pipe into which nobody writes, or nothing more, and takes no thread for it", async () => {
+    const path = join(tempDir(), "a.pipe");
+    execFileSync("mkfifo", [path]);
+    const refused = { message: `${path} is a pipe that gave nothing for 0.05 s` };
+    // As many as the pool has threads.
+    await Promise.all(Array.from({ length: 4 }, () => assert.rejects(WatchedFile.read(path, 5, 50), refused)));
+    const writer = await open(path, constants.O_RDWR);
+    await writer.write("1");
+    await assert.rejects(WatchedFile.read(path, 5, 50), refused);
+    await writer.close();
   });
 
   test("tells what the system could not read from what is wrong in it", async () => {

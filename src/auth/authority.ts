@@ -43,6 +43,12 @@ const MISSING: Unauthenticated = {
 };
 const NO_BEARER = invalid("The Authorization header must be Bearer TOKEN, with one token.");
 
+/** An auth file as it was taken. */
+interface TakenFile {
+  readonly text: string;
+  readonly parsed: AuthFile;
+}
+
 /** Answers who sent a request, as the auth file has it now. */
 export class Authority {
   readonly #options: AuthorityOptions;
@@ -58,7 +64,7 @@ export class Authority {
   /** The files whose permissions were told of. */
   readonly #warnedOf = new Set<string>();
   /** The auth file that was taken last; `null` where none was. */
-  #taken: string | null = null;
+  #taken: TakenFile | null = null;
   /** Why files could not be read, as it was told; `null` where they could. */
   #toldFault: string | null = null;
   #isClosed = false;
@@ -80,7 +86,8 @@ export class Authority {
       const loading = authority.#load();
       // A change while it is read is read after it.
       authority.#loading = loading.catch(() => undefined); // whoever opens is told
-      await loading;
+      const { fault } = await loading;
+      if (fault !== null) throw fault;
       return authority;
     } catch (error) {
       authority.close();
@@ -200,50 +207,46 @@ export class Authority {
 
   async #reload(): Promise<boolean> {
     if (this.#isClosed) return false;
-    const { log } = this.#options;
-    const before = this.#taken;
-    let keyFaults: readonly KeyFault[];
-    try {
-      keyFaults = await this.#load();
-    } catch (error) {
-      if (!(error instanceof AuthFileError)) throw error;
-      const isUnread = error instanceof UnreadFileError;
-      // What can't be read now may be there to be read later, with no change to see.
-      if (isUnread) this.#watchedFile.lookAgain();
-      if (error.message !== this.#toldFault)
-        log.error("the auth file is not taken; what it said before still holds", { fault: error.message });
-      this.#toldFault = isUnread ? error.message : null;
-      return false;
-    }
-    this.#tellTaken(keyFaults, before !== this.#taken);
-    return true;
-  }
-
-  #tellTaken(keyFaults: readonly KeyFault[], isOther: boolean): void {
     const { file, log } = this.#options;
-    const isUnread = keyFaults.some((one) => one.isUnread);
+    const before = this.#taken;
+    const { fault, keyFaults } = await this.#load();
+    const isUnread = fault instanceof UnreadFileError || keyFaults.some((one) => one.isUnread);
+    // What can't be read now may be there to be read later, with no change to see.
     if (isUnread) this.#watchedFile.lookAgain();
-    const told = isUnread ? keyFaults.map(({ fault }) => fault).join("\n") : null;
+    const told = isUnread ? [...keyFaults.map((one) => one.fault), fault?.message ?? ""].join("\n") : null;
     // A file that still can't be read is told of once, not with each try.
     const isNews = told === null || told !== this.#toldFault;
     if (isNews) for (const { level, message, fault } of keyFaults) log[level](message, { fault });
-    if (isNews || isOther) log.info("the auth file was taken", { file });
+    if (isNews && fault !== null)
+      log.error("the auth file is not taken; what it said before still holds", { fault: fault.message });
+    if (fault === null && (isNews || before?.text !== this.#taken?.text)) log.info("the auth file was taken", { file });
     this.#toldFault = told;
+    return fault === null;
   }
 
-  /** Takes the files; returns what is wrong with the keys of issuers all the same. */
-  async #load(): Promise<readonly KeyFault[]> {
+  /** Takes the files, as far as they are sound: says what is wrong with the auth file, and with the keys of issuers. */
+  async #load(): Promise<{ readonly fault: AuthFileError | null; readonly keyFaults: readonly KeyFault[] }> {
     const { file } = this.#options;
-    const text = await this.#read();
-    const parsed = parseAuthFile({ file, text });
-    const keyFiles = keyFilesOf(parsed, file);
+    try {
+      const text = await this.#read();
+      return { fault: null, keyFaults: await this.#take({ text, parsed: parseAuthFile({ file, text }) }) };
+    } catch (fault) {
+      if (!(fault instanceof AuthFileError)) throw fault;
+      // What holds on does so with its key files as they are now: a key that was taken out of one may be stolen.
+      return { fault, keyFaults: this.#taken === null ? [] : await this.#take(this.#taken) };
+    }
+  }
+
+  /** Returns what is wrong with the keys of issuers. */
+  async #take(taken: TakenFile): Promise<readonly KeyFault[]> {
+    const keyFiles = keyFilesOf(taken.parsed, this.#options.file);
     this.#watchKeys(keyFiles);
     await this.#warnOfWriters(keyFiles);
-    const { issuers, faults, areSame } = await this.#keys.load(parsed);
+    const { issuers, faults, areSame } = await this.#keys.load(taken.parsed);
     // A key file that can't be read is tried again and again: that changes nothing for those who read.
-    if (areSame && text === this.#taken) return faults;
-    this.#taken = text;
-    this.#policy = new Policy(parsed, issuers, this.#clientAuthorities);
+    if (areSame && taken.text === this.#taken?.text) return faults;
+    this.#taken = taken;
+    this.#policy = new Policy(taken.parsed, issuers, this.#clientAuthorities);
     this.#changed();
     return faults;
   }

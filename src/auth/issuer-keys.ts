@@ -46,24 +46,11 @@ export interface LoadedKeys {
   readonly areSame: boolean;
 }
 
-/** The file of an issuer's keys, or of its CA, as it was when it was last sound. */
-interface SoundFile {
-  readonly path: string;
-  readonly text: string;
-}
-
-/** Where a file of an issuer is; `entry` names it in the auth file. */
-interface FilePlace {
-  readonly iss: string;
-  readonly path: string;
-  readonly maxBytes: number;
-  readonly entry: Extract<KeyPlace, { kind: "file" | "url" }>;
-}
-
 /** What one auth file comes to, while it is loaded. */
 interface Loading {
   readonly remote: Map<string, RemoteKeys>;
-  readonly files: Map<string, SoundFile>;
+  /** The texts of key files and CAs, by the names of their issuers. */
+  readonly files: Map<string, string>;
   readonly faults: KeyFault[];
 }
 
@@ -85,17 +72,20 @@ export function keyFilesOf({ issuers }: AuthFile, authFile: string): string[] {
 export class IssuerKeys {
   readonly #parts: IssuerKeysParts;
   #remote: ReadonlyMap<string, RemoteKeys> = new Map();
-  /** By the names of their issuers. */
-  #files: ReadonlyMap<string, SoundFile> = new Map();
-  #issuers: ReadonlyMap<string, GrantingIssuer> = new Map();
+  /** What was read, by the names of the issuers. */
+  #files: ReadonlyMap<string, string> = new Map();
+  /** `null` until the first load has ended well. */
+  #issuers: ReadonlyMap<string, GrantingIssuer> | null = null;
+  #isClosed = false;
 
   constructor(parts: IssuerKeysParts) {
     this.#parts = parts;
   }
 
   /**
-   * The issuers of an auth file. An issuer that had the same file before keeps its keys where that can't be read now:
-   * it must not hold up a revocation. Rejects with `AuthFileError` where another's can't, and changes nothing then.
+   * The issuers of an auth file. The first time it rejects with `AuthFileError` where the file of one can't be used.
+   * From then on none holds up what else the auth file says, which may be a revocation: such an issuer keeps the keys
+   * that it had, and one without has none.
    */
   async load(file: AuthFile): Promise<LoadedKeys> {
     const loading: Loading = { remote: new Map(), files: new Map(), faults: [] };
@@ -103,63 +93,72 @@ export class IssuerKeys {
     const issuers = new Map<string, GrantingIssuer>();
     for (const entry of file.issuers) issuers.set(entry.iss, { ...entry, keys: await this.#sourceOf(entry, loading) });
     const before = this.#remote;
-    const areSame = [...files].every(([iss, { text }]) => this.#files.get(iss)?.text === text);
+    const areSame = [...files].every(([iss, text]) => this.#files.get(iss) === text);
     this.#remote = remote;
     this.#files = files;
     this.#issuers = issuers;
     for (const [place, keys] of before) if (!remote.has(place)) keys.close();
-    for (const keys of remote.values()) keys.warm();
+    for (const keys of remote.values()) if (!this.#isClosed) keys.warm();
     return { issuers, faults, areSame };
   }
 
   close(): void {
+    this.#isClosed = true;
     for (const keys of this.#remote.values()) keys.close();
   }
 
   async #sourceOf(entry: IssuerEntry, loading: Loading): Promise<KeySource> {
-    const { iss, keys, algs } = entry;
-    if (keys.kind === "secret") return fixedKeys([secretKey(keys.secret)]);
-    if (keys.kind === "url") return this.#succeeding(iss, await this.#remoteOf(iss, keys, loading));
-    const file = resolve(dirname(this.#parts.authFile), keys.path);
-    const place = { iss, path: file, maxBytes: MAX_KEY_SET_BYTES, entry: keys };
-    const { value: all, text, failure } = await this.#soundFile(place, loading, keysIn);
-    const fitting = all.filter(({ alg }) => algs.includes(alg));
+    const { iss, keys } = entry;
+    try {
+      if (keys.kind === "secret") return fixedKeys([secretKey(keys.secret)]);
+      if (keys.kind === "url") return this.#succeeding(iss, await this.#remoteOf(iss, keys, loading));
+      return await this.#keysOf(entry, keys, loading);
+    } catch (failure) {
+      if (this.#issuers === null || !(failure instanceof AuthFileError)) throw failure;
+      const before = this.#keep(iss, loading);
+      const message =
+        before === null
+          ? "a key file is not taken; its issuer has no keys, and its JWTs are refused"
+          : "a key file is not taken; its issuer keeps the keys that it had";
+      const isUnread = failure instanceof UnreadFileError;
+      loading.faults.push({ level: "error", message, fault: failure.message, isUnread });
+      return before ?? fixedKeys([]);
+    }
+  }
+
+  /** The keys of a file that fit what the auth file says of their issuer. */
+  async #keysOf(
+    { iss, algs }: IssuerEntry,
+    place: Extract<KeyPlace, { kind: "file" }>,
+    { files, faults }: Loading,
+  ): Promise<KeySource> {
+    const file = resolve(dirname(this.#parts.authFile), place.path);
+    const text = await readBeside(file, MAX_KEY_SET_BYTES, place);
+    const fitting = keysIn({ file, text }).filter(({ alg }) => algs.includes(alg));
     if (fitting.length === 0) {
       const fault = faultAt({ file, text }, 0, `the set has no key for ${algs.join(", ")}`);
-      // Only a change of the keys withdraws them: where they fit what `algs` were, those are a slip of the auth file.
-      const algsBefore = this.#issuers.get(iss)?.algs ?? [];
-      const isSlip = this.#files.get(iss)?.path !== file || all.some(({ alg }) => algsBefore.includes(alg));
-      if (isSlip) throw failure ?? fault;
-      const message = "the keys of an issuer are withdrawn; its JWTs are refused";
-      loading.faults.push({ level: "warn", message, fault: fault.message, isUnread: false });
+      if (this.#issuers === null) throw fault;
+      // Whoever takes out keys, or algorithms, withdraws what they signed.
+      const message = "an issuer has no key any more; its JWTs are refused";
+      faults.push({ level: "warn", message, fault: fault.message, isUnread: false });
     }
+    files.set(iss, text);
     return fixedKeys(fitting);
   }
 
-  /** An issuer's file as `parse` takes it; where it can't be read or parsed, as it was when it was last sound. */
-  async #soundFile<T>(
-    { iss, path, maxBytes, entry }: FilePlace,
-    { files, faults }: Loading,
-    parse: (source: SourceText) => T,
-  ): Promise<{ readonly value: T; readonly text: string; readonly failure: AuthFileError | null }> {
-    try {
-      const text = await readBeside(path, maxBytes, entry);
-      const value = parse({ file: path, text });
-      files.set(iss, { path, text });
-      return { value, text, failure: null };
-    } catch (failure) {
-      const before = this.#files.get(iss);
-      if (!(failure instanceof AuthFileError) || before?.path !== path) throw failure;
-      const message = "a key file is not taken; its issuer keeps the keys that it had";
-      faults.push({ level: "error", message, fault: failure.message, isUnread: failure instanceof UnreadFileError });
-      files.set(iss, before);
-      return { value: parse({ file: path, text: before.text }), text: before.text, failure };
-    }
+  /** Has an issuer keep the keys that it had, which go on to be fetched; `null` where it had none. */
+  #keep(iss: string, { remote, files }: Loading): KeySource | null {
+    const before = this.#issuers?.get(iss)?.keys ?? null;
+    const fetched = before instanceof Succession ? before.next : before;
+    for (const [place, keys] of this.#remote) if (keys === fetched) remote.set(place, keys);
+    const file = this.#files.get(iss);
+    if (file !== undefined) files.set(iss, file);
+    return before;
   }
 
   /** An issuer's keys at a URL, with those that it had before until there is an answer. */
   #succeeding(iss: string, keys: RemoteKeys): KeySource {
-    const before = this.#issuers.get(iss)?.keys;
+    const before = this.#issuers?.get(iss)?.keys;
     if (before instanceof Succession && before.next === keys) return before;
     return before === undefined || before === keys || keys.hasAnswered ? keys : new Succession(keys, before);
   }
@@ -169,8 +168,10 @@ export class IssuerKeys {
     const { url, caPath } = place;
     let ca: string | null = null;
     if (caPath !== null) {
-      const file = { iss, path: resolve(dirname(authFile), caPath), maxBytes: AUTH_BOUNDS.caBytes, entry: place };
-      ca = (await this.#soundFile(file, loading, assertCertificates)).text;
+      const path = resolve(dirname(authFile), caPath);
+      ca = await readBeside(path, AUTH_BOUNDS.caBytes, place);
+      assertCertificates({ file: path, text: ca });
+      loading.files.set(iss, ca);
     }
     const key = `${url}\n${ca ?? ""}`;
     const keys =

@@ -186,9 +186,9 @@ async function readOnce(file: FileHandle, free: Buffer): Promise<number> {
   return (await file.read(free, 0, free.length, null)).bytesRead;
 }
 
-/** The next bytes of a pipe, 0 at its end; `null` where there are none for too long. `hasBegun` says if it gave some. */
+/** The next bytes of a pipe, 0 at its end; `null` where none come for too long. `hasBegun`: whether it gave some. */
 async function readPipe(file: FileHandle, free: Buffer, hasBegun: boolean, patienceMs: number): Promise<number | null> {
-  for (const untilMs = performance.now() + patienceMs; performance.now() < untilMs; ) {
+  for (const untilMs = performance.now() + patienceMs; performance.now() < untilMs;) {
     try {
       const bytesRead = await readOnce(file, free);
       // Before its writer has opened it, a pipe looks as if it had ended.

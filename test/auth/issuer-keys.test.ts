@@ -1,17 +1,21 @@
 import assert from "node:assert/strict";
-import { renameSync, rmSync, truncateSync, unlinkSync, writeFileSync } from "node:fs";
+import { renameSync, truncateSync, unlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, describe, test, type TestContext } from "node:test";
 import { AuthFileError } from "../../src/auth/checked-json.js";
 import { IssuerKeys, keyFilesOf } from "../../src/auth/issuer-keys.js";
+import { RemoteKeys } from "../../src/auth/jwt/remote-keys.js";
+import { WatchedFile } from "../../src/ops/watched-file.js";
 import { authDocument, bearer, openAuthority, parsed, tokenOf } from "../helpers/auth-files.js";
 import { canMakeCertificates, httpsIssuer } from "../helpers/https-issuer.js";
 import { claimsWith, jwkOf, jwtOf, keySet, PAIRS } from "../helpers/jwt.js";
 import { ManualClock } from "../helpers/manual-clock.js";
 import { tempDir } from "../helpers/temp-dir.js";
+import { Barrier } from "../helpers/watched-files.js";
 import { until } from "../helpers/until.js";
 
 const KEPT = "a key file is not taken; its issuer keeps the keys that it had";
+const NONE = "a key file is not taken; its issuer has no keys, and its JWTs are refused";
 const ALICE = "jwt https://id.example alice";
 
 const SILENT = { debug() {}, info() {}, warn() {}, error() {} };
@@ -63,6 +67,7 @@ describe("a key file at a reload", () => {
     ["is gone", unlinkSync, /^.*auth\.json:\d+: issuers\[0\]\.jwks can't be read: ENOENT: .*keys\.json/],
     ["is broken", (path: string) => writeFileSync(path, "{\n]"), /^.*keys\.json:2: the set of keys has "\]"/],
     ["is no set", (path: string) => writeFileSync(path, "[]"), /^.*keys\.json:1: the set of keys must be/],
+    ["has no byte", (path: string) => writeFileSync(path, ""), /^.*keys\.json:1: the set of keys/],
   ] as const)
     test(`that ${title} holds up no revocation, and its issuer keeps its keys until it is back`, async (context) => {
       const { authority, dir, write, who, lines } = await openAuthority(context);
@@ -96,29 +101,50 @@ describe("a key file at a reload", () => {
     assert.equal(who(bearer(jwtOf("EdDSA"))), "invalid-token");
   });
 
-  test("that its issuer did not have before is refused, with all of the auth file", async (context) => {
-    const { authority, dir, write, who } = await openAuthority(context);
-    for (const [more, words] of [
-      [{ jwks: "other.json" }, null],
-      [{ iss: "new", jwks: "keys.json" }, null],
-      [{ iss: "new", jwks: "keys.json" }, JSON.stringify({ keys: [] })],
-    ] as const) {
-      if (words === null) rmSync(join(dir, "keys.json"), { force: true });
-      else writeFileSync(join(dir, "keys.json"), words);
+  for (const [title, more, left] of [
+    ["of an issuer that had another", { jwks: "other.json" }, [KEPT, ALICE]],
+    ["of a new issuer", { iss: "new", jwks: "other.json" }, [NONE, "invalid-token"]],
+    ["of an issuer at a URL from now on", { jwks: "https://localhost:1/", jwksCa: "other.json" }, [KEPT, ALICE]],
+  ] as const)
+    test(`that is not there, ${title}, holds up no revocation`, async (context) => {
+      const { authority, dir, write, who, lines } = await openAuthority(context);
       write(authDocument({ tokens: undefined, issuers: [{ ...ISSUER, ...more }] }));
-      assert.equal(await authority.reload(), false);
-      assert.equal(who(bearer(tokenOf("ci"))), "token ci");
-    }
-  });
+      assert.equal(await authority.reload(), true);
+      const [line, ...others] = lines.filter(({ level }) => level === "error");
+      const iss = "iss" in more ? more.iss : ISSUER.iss;
+      assert.deepEqual([line?.message, others.length, who(bearer(jwtOf("EdDSA", claimsWith({ iss }))))], [left[0], 0, left[1]]);
+      assert.match(String(line?.fault), /auth\.json:\d+: issuers\[0\]\.jwks(Ca)? can't be read: ENOENT/);
+      assert.equal(who(bearer(tokenOf("ci"))), "invalid-token");
+      if (!("jwksCa" in more)) {
+        writeFileSync(join(dir, "other.json"), JSON.stringify({ keys: [jwkOf(PAIRS.EdDSA.publicKey, { kid: "EdDSA" })] }));
+        assert.equal(await authority.reload(), true);
+        assert.equal(who(bearer(jwtOf("EdDSA", claimsWith({ iss })))), `jwt ${iss} alice`);
+      }
+    });
 
-  test("that has no key of algorithms that the auth file now names is refused, with all of it", async (context) => {
+  test("that has no key of algorithms that the auth file now names is one without keys", async (context) => {
     const { authority, dir, write, who } = await openAuthority(context);
     const path = join(dir, "keys.json");
     writeFileSync(path, JSON.stringify({ keys: [jwkOf(PAIRS.EdDSA.publicKey, { kid: "EdDSA" })] }));
     assert.equal(await authority.reload(), true);
-    write(authDocument({ issuers: [{ ...ISSUER, jwks: "keys.json", algs: ["ES256"] }] }));
-    assert.equal(await authority.reload(), false);
-    assert.equal(who(bearer(jwtOf("EdDSA"))), ALICE);
+    write(authDocument({ issuers: [{ ...ISSUER, jwks: "keys.json", algs: ["ES256"] }], tokens: undefined }));
+    assert.equal(await authority.reload(), true);
+    assert.deepEqual([who(bearer(jwtOf("EdDSA"))), who(bearer(tokenOf("ci")))], ["invalid-token", "invalid-token"]);
+  });
+
+  test("is read though the auth file is not taken: a key that was taken out of it ends", async (context) => {
+    const { authority, dir, write, who, lines } = await openAuthority(context);
+    for (const broken of ["broken", "[]"]) {
+      write(broken);
+      writeFileSync(join(dir, "keys.json"), JSON.stringify({ keys: [jwkOf(PAIRS.ES256.publicKey, { kid: "ES256" })] }));
+      assert.equal(await authority.reload(), false);
+      assert.deepEqual([who(bearer(jwtOf("EdDSA"))), who(bearer(jwtOf("ES256")))], ["invalid-token", ALICE]);
+      assert.equal(who(bearer(tokenOf("ci"))), "token ci", "what the auth file said before holds");
+    }
+    assert.deepEqual(
+      lines.map(({ level }) => level),
+      ["error", "error"],
+    );
   });
 
   test("that is emptied as the auth file changes its algorithms is a withdrawal, and holds up no revocation", async (context) => {
@@ -141,7 +167,7 @@ describe("a key file at a reload", () => {
     assert.equal(who(bearer(jwtOf("EdDSA"))), "invalid-token");
     const [line, ...more] = lines.filter(({ level }) => level !== "info");
     assert.deepEqual([line?.level, more], ["warn", []]);
-    assert.equal(line?.message, "the keys of an issuer are withdrawn; its JWTs are refused");
+    assert.equal(line?.message, "an issuer has no key any more; its JWTs are refused");
     assert.match(String(line.fault), /keys\.json:1: the set has no key for EdDSA, ES256, RS256$/);
     unlinkSync(join(dir, "keys.json"));
     assert.equal(await authority.reload(), true);
@@ -199,6 +225,26 @@ describe("keys at a URL", { skip: canMakeCertificates() ? false : "openssl is mi
     assert.equal(await authority.reload(), true);
     assert.equal(who(shown), "jwt https://id.example alice");
     assert.equal(requests, 1);
+  });
+
+  test("are not asked for by an authority that ended while it read the auth file", async (context) => {
+    let requests = 0;
+    const { url, caFile } = await httpsIssuer(context, (_request, response) => void response.end(keySet(), () => (requests += 1)));
+    const { authority, write } = await openAuthority(context);
+    const [asked, ended] = [new Barrier(), new Barrier()];
+    const read = WatchedFile.read.bind(WatchedFile);
+    context.mock.method(WatchedFile, "read", async (path: string, maxBytes: number) => {
+      if (path === caFile) await (asked.open(), ended.opened);
+      return read(path, maxBytes);
+    });
+    const fetched = context.mock.method(RemoteKeys.prototype, "warm");
+    write(authDocument({ issuers: [{ ...ISSUER, jwks: url, jwksCa: caFile }] }));
+    const reloaded = authority.reload();
+    await asked.opened;
+    authority.close();
+    ended.open();
+    await reloaded;
+    assert.deepEqual([fetched.mock.callCount(), requests], [0, 0]);
   });
 
   test("that can't be had refuse, with the reason, and a line in the log", async (context) => {

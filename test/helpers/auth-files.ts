@@ -65,7 +65,7 @@ export async function openAuthority(scope: TestScope, document: unknown = authDo
   const write = (next: unknown): void =>
     writeFileSync(file, typeof next === "string" ? next : JSON.stringify(next, null, 1), { mode: 0o600 });
   write(document);
-  writeFileSync(join(dir, "keys.json"), keySet());
+  writeFileSync(join(dir, "keys.json"), keySet(), { mode: 0o644 });
   const lines: LogLines = [];
   const say =
     (level: string) =>

@@ -1,6 +1,6 @@
 import { execFileSync } from "node:child_process";
 import { once } from "node:events";
-import { readFileSync } from "node:fs";
+import { chmodSync, readFileSync } from "node:fs";
 import { createServer, type Server } from "node:https";
 import type { RequestListener } from "node:http";
 import { join } from "node:path";
@@ -32,6 +32,8 @@ export async function httpsIssuer(scope: TestScope, answer: RequestListener): Pr
   const request = ["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2"];
   const names = ["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost"];
   execFileSync("openssl", [...request, ...names, "-keyout", key, "-out", cert], { stdio: "ignore" });
+  // Whatever the umask is: a server warns of one that all may write.
+  chmodSync(cert, 0o644);
   const ca = readFileSync(cert, "utf8");
   const server: Server = createServer({ key: readFileSync(key), cert: ca }, answer);
   server.listen(0, "localhost");

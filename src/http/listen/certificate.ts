@@ -11,36 +11,41 @@ const DAY_MS = 24 * 60 * 60 * 1000;
 /** How long before its end a certificate is worth a warning: automatic renewals are done by then. */
 const WARN_DAYS = 14;
 
-/** What TLS needs, in PEM, and checked. */
+/** The server's certificate and its key, in PEM, and checked. */
 export interface Certificate {
   readonly cert: string;
   readonly key: string;
-  /** `null` where clients are not asked for a certificate. */
-  readonly clientCa: string | null;
-  /** What is in it. */
-  readonly clientAuthorities: readonly X509Certificate[];
   /** When the certificate ends. */
   readonly endsAtMs: number;
+}
+
+/** Whose clients are let in: in PEM, and what is in it. */
+export interface TrustedAuthorities {
+  readonly pem: string;
+  readonly certificates: readonly X509Certificate[];
 }
 
 /** Why a certificate can't be used, in one line. */
 export class CertificateError extends Error {}
 
-/** Reads the files, and checks that they belong together. Throws {@link CertificateError}. */
-export async function readCertificate(files: TlsFiles): Promise<Certificate> {
-  const [cert, key, clientCa] = await Promise.all([
-    read(files.cert),
-    read(files.key),
-    files.clientCa === null ? null : read(files.clientCa),
-  ]);
+/** Reads a certificate and its key, and checks that they belong together. Throws {@link CertificateError}. */
+export async function readCertificate(files: Pick<TlsFiles, "cert" | "key">): Promise<Certificate> {
+  const [cert, key] = await Promise.all([read(files.cert), read(files.key)]);
   const parsed = parse(files.cert, () => new X509Certificate(cert));
   const privateKey = parse(files.key, () => createPrivateKey(key));
   if (!parsed.checkPrivateKey(privateKey))
     throw new CertificateError(`The key in ${files.key} is not that of the certificate in ${files.cert}`);
-  const clientAuthorities = clientCa === null ? [] : parse(files.clientCa ?? "", () => certificatesIn(clientCa));
   // All that the chain has beside its first certificate, and what OpenSSL finds too weak.
-  parse(files.cert, () => createSecureContext({ cert, key, ...(clientCa === null ? {} : { ca: clientCa }) }));
-  return { cert, key, clientCa, clientAuthorities, endsAtMs: Date.parse(parsed.validTo) };
+  parse(files.cert, () => createSecureContext({ cert, key }));
+  return { cert, key, endsAtMs: Date.parse(parsed.validTo) };
+}
+
+/** Reads the authorities of clients. Throws {@link CertificateError}. */
+export async function readAuthorities(path: string): Promise<TrustedAuthorities> {
+  const pem = await read(path);
+  const certificates = parse(path, () => certificatesIn(pem));
+  parse(path, () => createSecureContext({ ca: pem }));
+  return { pem, certificates };
 }
 
 async function read(path: string): Promise<string> {

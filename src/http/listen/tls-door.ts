@@ -7,7 +7,8 @@ import type { Clock } from "../../ops/clock.js";
 import type { Log } from "../../ops/log.js";
 import { isReadFailure, WatchedFile } from "../../ops/watched-file.js";
 import { plainSocketOf } from "../node/plain-socket-of.js";
-import { CertificateError, endsSoon, readCertificate, type Certificate } from "./certificate.js";
+import { CertificateError, endsSoon, readAuthorities, readCertificate } from "./certificate.js";
+import type { Certificate, TrustedAuthorities } from "./certificate.js";
 import type { TlsFiles } from "./plan.js";
 
 /** For a client's handshake. */
@@ -34,6 +35,21 @@ export interface TlsDoorOptions {
   readonly handshakeTimeoutMs?: number;
 }
 
+/** What a door shows, and whom it believes. */
+interface Identity {
+  readonly certificate: Certificate;
+  /** `null` where clients are not asked for a certificate. */
+  readonly authorities: TrustedAuthorities | null;
+}
+
+/** Why some files could not be used, for the log. */
+interface FileFault {
+  readonly message: string;
+  readonly fault: string;
+  /** Whether they may be there to be read later, with no change to see. */
+  readonly isUnread: boolean;
+}
+
 /** Where connections become TLS connections. */
 export class TlsDoor {
   readonly #options: TlsDoorOptions;
@@ -42,15 +58,17 @@ export class TlsDoor {
   /** Connections whose handshake is not done. */
   readonly #shaking = new Set<Socket>();
   #loading: Promise<boolean> = Promise.resolve(true);
+  #identity: Identity;
   /** Why the files could not be read, as it was told; `null` where they could. */
   #toldFault: string | null = null;
 
-  private constructor(options: TlsDoorOptions, certificate: Certificate, watched: WatchedFile) {
+  private constructor(options: TlsDoorOptions, identity: Identity, watched: WatchedFile) {
     this.#options = options;
+    this.#identity = identity;
     this.#watched = watched;
     const { files, log, onSecure, plainAnswer, handshakeTimeoutMs = HANDSHAKE_TIMEOUT_MS } = options;
     this.#server = createServer({
-      ...contextOf(certificate),
+      ...contextOf(identity),
       ALPNProtocols: PROTOCOLS,
       handshakeTimeout: handshakeTimeoutMs,
       requestCert: files.clientCa !== null,
@@ -87,13 +105,14 @@ export class TlsDoor {
     const watched = new WatchedFile(paths, onChange, options.intervalMs);
     try {
       const certificate = await readCertificate(options.files);
+      const authorities = clientCa === null ? null : await readAuthorities(clientCa);
       warnOf(certificate, options);
       if (await WatchedFile.isReadableByAll(key))
         options.log.warn("every user of this machine may read the TLS key; chmod 600 keeps it to its owner", {
           file: key,
         });
-      tellAuthorities(certificate, options);
-      door = new TlsDoor(options, certificate, watched);
+      tellAuthorities(authorities, options);
+      door = new TlsDoor(options, { certificate, authorities }, watched);
       return door;
     } catch (error) {
       watched.close();
@@ -114,8 +133,9 @@ export class TlsDoor {
   }
 
   /**
-   * Reads the files again; false where they do not belong together: then the old ones are kept. Connections that are
-   * open go on with the server's certificate that they began with; their client's counts while its authority does.
+   * Reads the files again; false where one can't be used, or certificate and key do not belong together: then the old
+   * ones are kept. Neither these nor the authorities of clients hold up the others. Connections that are open go on
+   * with the server's certificate that they began with; their client's counts while its authority does.
    */
   reload(): Promise<boolean> {
     this.#toldFault = null;
@@ -128,26 +148,55 @@ export class TlsDoor {
   }
 
   async #load(): Promise<boolean> {
-    const { files, log } = this.#options;
-    try {
-      const certificate = await readCertificate(files);
-      // Its ticket keys are new: a session that began before is not resumed.
-      this.#server.setSecureContext(contextOf(certificate));
-      tellAuthorities(certificate, this.#options);
-      log.info("the TLS certificate was read again", { endsAt: new Date(certificate.endsAtMs).toISOString() });
-      warnOf(certificate, this.#options);
-      this.#toldFault = null;
-      return true;
-    } catch (error) {
-      const fault = error instanceof Error ? error.message : String(error);
-      const isUnread = error instanceof CertificateError && isReadFailure(error.cause);
-      // What can't be read now may be there to be read later, with no change to see.
-      if (isUnread) this.#watched.lookAgain();
-      if (fault !== this.#toldFault)
-        log.error("the TLS certificate is not changed: its files can't be used", { fault });
-      this.#toldFault = isUnread ? fault : null;
-      return false;
-    }
+    const { files } = this.#options;
+    const faults: FileFault[] = [];
+    const failed =
+      (message: string) =>
+      (error: unknown): null => {
+        const fault = error instanceof Error ? error.message : String(error);
+        const isUnread = error instanceof CertificateError && isReadFailure(error.cause);
+        faults.push({ message, fault, isUnread });
+        return null;
+      };
+    const certificate = await readCertificate(files).catch(
+      failed("the TLS certificate is not changed: its files can't be used"),
+    );
+    const authorities =
+      files.clientCa === null
+        ? null
+        : await readAuthorities(files.clientCa).catch(
+            failed("the authorities of clients are not changed: their file can't be used"),
+          );
+    const before = this.#identity;
+    const isOther =
+      (certificate !== null &&
+        (certificate.cert !== before.certificate.cert || certificate.key !== before.certificate.key)) ||
+      (authorities !== null && authorities.pem !== before.authorities?.pem);
+    // A file that can't be read is tried again and again: that changes nothing for those who are connected.
+    if (faults.length === 0 || isOther)
+      this.#replace({ certificate: certificate ?? before.certificate, authorities: authorities ?? before.authorities });
+    this.#tell(faults);
+    return faults.length === 0;
+  }
+
+  #replace(identity: Identity): void {
+    const { certificate, authorities } = identity;
+    this.#identity = identity;
+    // Its ticket keys are new: a session that began before is not resumed.
+    this.#server.setSecureContext(contextOf(identity));
+    tellAuthorities(authorities, this.#options);
+    this.#options.log.info("the TLS files were read again", { endsAt: new Date(certificate.endsAtMs).toISOString() });
+    warnOf(certificate, this.#options);
+  }
+
+  #tell(faults: readonly FileFault[]): void {
+    const isUnread = faults.some((one) => one.isUnread);
+    // What can't be read now may be there to be read later, with no change to see.
+    if (isUnread) this.#watched.lookAgain();
+    const told = isUnread ? faults.map(({ fault }) => fault).join("\n") : null;
+    if (told === null || told !== this.#toldFault)
+      for (const { message, fault } of faults) this.#options.log.error(message, { fault });
+    this.#toldFault = told;
   }
 
   /** Looks at the files no more. */
@@ -156,15 +205,15 @@ export class TlsDoor {
   }
 }
 
-function contextOf({ cert, key, clientCa }: Certificate): TlsOptions {
+function contextOf({ certificate: { cert, key }, authorities }: Identity): TlsOptions {
   // A second handshake could put another certificate in the place of the one that was checked in the first.
   // A resumed session has not all of its client's certificates: each connection shows them anew.
-  const secureOptions = constants.SSL_OP_NO_RENEGOTIATION | (clientCa === null ? 0 : constants.SSL_OP_NO_TICKET);
-  return { cert, key, minVersion: "TLSv1.2", secureOptions, ...(clientCa === null ? {} : { ca: clientCa }) };
+  const secureOptions = constants.SSL_OP_NO_RENEGOTIATION | (authorities === null ? 0 : constants.SSL_OP_NO_TICKET);
+  return { cert, key, minVersion: "TLSv1.2", secureOptions, ...(authorities === null ? {} : { ca: authorities.pem }) };
 }
 
-function tellAuthorities({ clientCa, clientAuthorities }: Certificate, { onClientAuthorities }: TlsDoorOptions): void {
-  if (clientCa !== null) onClientAuthorities?.(clientAuthorities);
+function tellAuthorities(authorities: TrustedAuthorities | null, { onClientAuthorities }: TlsDoorOptions): void {
+  if (authorities !== null) onClientAuthorities?.(authorities.certificates);
 }
 
 function warnOf(certificate: Certificate, { clock, log, files }: TlsDoorOptions): void {

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
-import { CertificateError, endsSoon, readCertificate } from "../../../src/http/listen/certificate.js";
+import { CertificateError, endsSoon, readAuthorities, readCertificate } from "../../../src/http/listen/certificate.js";
 import { makeAuthority } from "../../helpers/certificates.js";
 import { tempDir } from "../../helpers/temp-dir.js";
 
@@ -18,9 +18,14 @@ test("a certificate and its key are read, with the end of the certificate", asyn
   const authority = makeAuthority();
   const until = new Date(Math.floor(Date.now() / 1000) * 1000 + DAY_MS);
   const { cert, key } = authority.issue({ until });
-  const read = await readCertificate({ cert: file(cert + authority.ca), key: file(key), clientCa: file(authority.ca) });
-  assert.deepEqual([read.cert, read.key, read.clientCa], [cert + authority.ca, key, authority.ca]);
-  assert.equal(read.endsAtMs, until.getTime());
+  const read = await readCertificate({ cert: file(cert + authority.ca), key: file(key) });
+  assert.deepEqual(read, { cert: cert + authority.ca, key, endsAtMs: until.getTime() });
+});
+
+test("the authorities of clients are read, all that a file has", async () => {
+  const pem = `${makeAuthority().ca}\n${makeAuthority().ca}`;
+  const read = await readAuthorities(file(pem));
+  assert.deepEqual([read.pem, read.certificates.length], [pem, 2]);
 });
 
 test("files that can't be used are refused with their names", async () => {
@@ -28,14 +33,19 @@ test("files that can't be used are refused with their names", async () => {
   const { cert, key } = authority.issue();
   const [certFile, keyFile] = [file(cert), file(key)];
   const cases = [
-    [{ cert: certFile, key: file(authority.issue().key), clientCa: null }, /^The key in .* is not that of the certificate in /],
-    [{ cert: certFile, key: "/nowhere/key.pem", clientCa: null }, /^Cannot read \/nowhere\/key\.pem: /],
-    [{ cert: file("text"), key: keyFile, clientCa: null }, /^Cannot use .*file\.pem: /],
-    [{ cert: certFile, key: file(cert), clientCa: null }, /^Cannot use .*file\.pem: /],
-    [{ cert: certFile, key: keyFile, clientCa: file("text") }, /^Cannot use .*file\.pem: /],
+    [{ cert: certFile, key: file(authority.issue().key) }, /^The key in .* is not that of the certificate in /],
+    [{ cert: certFile, key: "/nowhere/key.pem" }, /^Cannot read \/nowhere\/key\.pem: /],
+    [{ cert: file("text"), key: keyFile }, /^Cannot use .*file\.pem: /],
+    [{ cert: certFile, key: file(cert) }, /^Cannot use .*file\.pem: /],
   ] as const;
   for (const [files, message] of cases)
     await assert.rejects(readCertificate(files), (error) => error instanceof CertificateError && message.test(error.message));
+  for (const [path, message] of [
+    [file("text"), /^Cannot use .*file\.pem: /],
+    [file(""), /^Cannot use .*file\.pem: /],
+    ["/nowhere/ca.pem", /^Cannot read \/nowhere\/ca\.pem: /],
+  ] as const)
+    await assert.rejects(readAuthorities(path), (error) => error instanceof CertificateError && message.test(error.message));
 });
 
 test("a certificate that ends within 14 days, or has ended, is warned of", () => {

@@ -173,6 +173,42 @@ describe("a TLS door", () => {
     return { replace, trusted, onClientAuthorities };
   }
 
+  test("takes other authorities though its certificate can't be used, and a certificate though its authorities can't", async (context) => {
+    const { replace: replaceCa, trusted, onClientAuthorities } = anotherAuthority();
+    let told = 0;
+    const opened = await open(context, authority.issue({ commonName: "the old one" }), authority.ca, {
+      onClientAuthorities: (all) => (told++, onClientAuthorities(all)),
+      intervalMs: 3_600_000,
+    });
+    const { connect: client, replace, door, caFile, log } = opened;
+    replace({ cert: authority.issue().cert, key: authority.issue().key });
+    replaceCa(caFile);
+    assert.equal(await door.reload(), false);
+    await trusted.opened;
+    assert.equal(subjectOf(await client()), "the old one");
+    const own = authority.issue({ names: [], commonName: "alice", client: true });
+    const refused = (await client(own)).resume().on("error", () => undefined);
+    await new Promise<void>((resolve) => refused.on("close", () => resolve()));
+    assert.ok(
+      log.some(({ message }) => message === "a client's certificate was refused"),
+      "its authority is gone",
+    );
+    replace(authority.issue({ commonName: "the new one" }));
+    writeFileSync(caFile, "");
+    assert.equal(await door.reload(), false);
+    assert.equal(subjectOf(await client()), "the new one");
+    // Nothing is other than it was.
+    assert.equal(await door.reload(), false);
+    assert.equal(told, 3, "at the start, and as something changed");
+    assert.deepEqual(
+      log.filter(({ level }) => level === "error").map(({ message }) => message),
+      [
+        "the TLS certificate is not changed: its files can't be used",
+        ...Array<string>(2).fill("the authorities of clients are not changed: their file can't be used"),
+      ],
+    );
+  });
+
   test("takes the authorities that took the place of others while these were read", async (context) => {
     const { replace, trusted, onClientAuthorities } = anotherAuthority();
     const alive = setInterval(() => {}, 60_000); // a watch never keeps the process alive

@@ -21,8 +21,8 @@ export class ReadFreshness {
   }
 
   /**
-   * The `Cache-Control` of a read. `remainingMs` is the stream's remaining lifetime in milliseconds, `null` when it has
-   * no end: no cache serves the stream beyond it. Authenticated reads are private.
+   * The `Cache-Control` of a read. No cache serves it beyond `remainingMs`, which is `null` for a stream without an
+   * end. Authenticated reads are private.
    */
   cacheControl(authenticated: boolean, remainingMs: number | null): string {
     if (remainingMs === null) return authenticated ? this.#private : this.#public;

@@ -8,6 +8,9 @@ const JSON_MEDIA_TYPE = "application/json";
 /** JSON and XML by the endings of their names (RFC 6839), and JSON by line. */
 const TEXTUAL = /\+(?:json|xml)$|^application\/(?:x-ndjson|jsonl|xml)$/;
 
+/** The parameter of text whose bytes are not UTF-8. */
+const OTHER_CHARSET = /;\s*charset=(?!"?(?:utf-?8|us-ascii|ascii)"?\s*(?:;|$))/i;
+
 const SPACE = 0x20;
 const QUOTE = 0x22;
 const SLASH = 0x2f;
@@ -53,11 +56,11 @@ export function formatOf(contentType: string): StreamFormat {
   return format;
 }
 
-/** How SSE data events carry a stream of this content type (docs/api.md, Follow). */
+/** How SSE data events carry a stream of this content type (docs/api.md, Follow): they are UTF-8 themselves. */
 export function sseEncodingOf(contentType: string): "json" | "text" | "base64" {
   const mediaType = mediaTypeOf(contentType);
   if (mediaType === JSON_MEDIA_TYPE) return "json";
-  return mediaType.startsWith("text/") ? "text" : "base64";
+  return mediaType.startsWith("text/") && !OTHER_CHARSET.test(contentType) ? "text" : "base64";
 }
 
 /** Whether what a stream of this content type holds is text, JSON among it, which compresses well. */

@@ -63,7 +63,11 @@ export function parseOffset(text: string): ParsedOffset | null {
  * their places.
  */
 export function formatOffset(partStart: number, byteInPart: number, check: number): string {
-  if (partStart === 0 && byteInPart === 0) return START_TOKEN;
+  return partStart === 0 && byteInPart === 0 ? START_TOKEN : formatCheckedOffset(partStart, byteInPart, check);
+}
+
+/** As {@link formatOffset}, but the start has a check, too: no former stream of a name had the same token. */
+export function formatCheckedOffset(partStart: number, byteInPart: number, check: number): string {
   return `${padded(partStart)}_${padded(byteInPart * CHECKS + check)}`;
 }
 

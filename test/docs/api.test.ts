@@ -79,3 +79,40 @@ test("every error is under an operation that has it, before its status", () => {
   for (const { code, status } of named) assert.equal(Object.entries(PROBLEMS).find(([name]) => name === code)?.[1].status, status, code);
   assert.deepEqual([...new Set(named.map(({ code }) => code))].sort(), Object.keys(PROBLEMS).sort());
 });
+
+test("a writer that lost its count goes on as the page says: an answered 204 or stale-epoch was not stored, the epoch after it is", async (context) => {
+  const url = `${await servePage(context)}s`;
+  const type = { "Content-Type": "text/plain" };
+  await fetch(url, { method: "PUT", headers: type });
+  const append = (epoch: number, seq: number, body: string): Promise<Response> => {
+    const producer = { "Producer-Id": "w", "Producer-Epoch": String(epoch), "Producer-Seq": String(seq) };
+    return fetch(url, { method: "POST", headers: { ...type, ...producer }, body });
+  };
+  await append(0, 0, "a");
+  await append(0, 1, "b");
+  for (const [body, status] of [
+    ["c", 204],
+    ["d", 403],
+  ] as const) {
+    const first = await append(0, 0, body);
+    assert.equal(first.status, status);
+    const next = Number(first.headers.get("Producer-Epoch")) + 1;
+    assert.equal((await append(next, 0, body)).status, 200);
+  }
+  assert.equal(await (await fetch(url)).text(), "abcd");
+});
+
+test("a CRLF in two appends is two line ends for who follows, and one for who reads both, as the page says", async (context) => {
+  const url = `${await servePage(context, { sseLifetimeMs: 100 })}s`;
+  const headers = { "Content-Type": "text/plain" };
+  const followed = async (offset: string): Promise<string> => {
+    const text = await (await fetch(`${url}?live=sse&offset=${offset}`)).text();
+    return /^event: data\n(?:data:.*\n)+/m.exec(text)?.[0] ?? "";
+  };
+  await fetch(url, { method: "PUT", headers, body: "a\r" });
+  const between = (await fetch(url, { method: "HEAD" })).headers.get("Stream-Next-Offset") ?? "";
+  assert.equal(await followed("-1"), "event: data\ndata:a\ndata:\n");
+  await fetch(url, { method: "POST", headers, body: "\nb" });
+  assert.equal(await followed(between), "event: data\ndata:\ndata:b\n");
+  assert.equal(await followed("-1"), "event: data\ndata:a\ndata:b\n");
+});

@@ -108,7 +108,7 @@ export class Description {
   #faultsOfBody(essence, schema, body) {
     const text = Buffer.from(body, "latin1").toString();
     if (essence === "text/event-stream" && schema.contentSchema !== undefined) {
-      return controlEvents(text).flatMap((data) => this.#faultsOfValue("a control event", schema.contentSchema, parsed(data)));
+      return jsonEvents(text).flatMap(({ name, data }) => this.#faultsOfValue(`a ${name} event`, schema.contentSchema, parsed(data)));
     }
     return this.#faultsOfValue("the body", schema, /[/+]json$/.test(essence) && schema.const !== "" ? parsed(text) : text);
   }
@@ -138,19 +138,15 @@ function parsed(text) {
   }
 }
 
-/** The data of the control events that are there whole. */
-function controlEvents(text) {
-  const events = text
-    .split("\n\n")
-    .slice(0, -1)
-    .map((event) => event.split("\n"));
-  const ofControl = events.filter((lines) => lines.includes("event: control"));
-  return ofControl.map((lines) =>
-    lines
-      .filter((line) => line.startsWith("data:"))
-      .map((line) => line.slice(5))
-      .join("\n"),
-  );
+/** The events that are there whole and have JSON: all but `data`, and what is no event but a field or a comment alone. */
+function jsonEvents(text) {
+  const blocks = text.split("\n\n").slice(0, -1);
+  return blocks.map((block) => eventOf(block.split("\n"))).filter(({ name }) => name !== undefined && name !== "data");
+}
+
+function eventOf(lines) {
+  const data = lines.filter((line) => line.startsWith("data:")).map((line) => line.slice(5));
+  return { name: lines.find((line) => line.startsWith("event: "))?.slice(7), data: data.join("\n") };
 }
 
 /** One name may come more than once: then its values are one list. */

@@ -35,6 +35,22 @@ function follow(control) {
   });
 }
 
+function listEvents(events) {
+  const headers = [...ON_ALL, "Content-Type", "text/event-stream", "Cache-Control", "no-cache, no-transform", "X-Accel-Buffering", "no"];
+  return append({
+    method: "GET",
+    status: 200,
+    target: "/v1/stream/__ds/streams?live=sse",
+    headers,
+    body: `retry: 100\n${events}\n: \n\nev`,
+  });
+}
+
+function refusalWith(code, status, facts) {
+  const refused = refusal(code, status);
+  return { ...refused, body: JSON.stringify({ ...JSON.parse(refused.body), ...facts }) };
+}
+
 describe("an answer as it is described has no fault", () => {
   const fine = {
     "an append": append({}),
@@ -58,13 +74,22 @@ describe("an answer as it is described has no fault", () => {
       headers: [...ON_ALL, ...PROBLEM, "WWW-Authenticate", "Bearer"],
     }),
     "facts of a name that is none": refusal("invalid-query", 400, { method: "GET", target: "/v1/stream/__ds/ui/facts?stream=" }),
-    "events of the list": append({
-      method: "GET",
-      target: "/v1/stream/__ds/streams?live=sse",
+    "events of the list": listEvents(
+      [
+        'event: control\ndata:{"resumed":false}\nid: a\n',
+        `event: created\ndata:{"name":"q","contentType":"text/plain","closed":false,"nextOffset":"${TOKEN}"}\nid: b\n`,
+        `event: closed\ndata:{"name":"q","contentType":"text/plain","closed":true,"nextOffset":"${TOKEN}"}\nid: c\n`,
+        'event: deleted\ndata:{"name":"q"}\nid: d\n',
+      ].join("\n"),
+    ),
+    "HEAD of the list": append({
+      method: "HEAD",
+      target: "/v1/stream/__ds/streams",
       status: 200,
-      headers: [...ON_ALL, "Content-Type", "text/event-stream", "Cache-Control", "no-cache, no-transform", "X-Accel-Buffering", "no"],
-      body: null,
+      headers: [...ON_ALL, "Content-Type", "application/json", "Cache-Control", "no-store"],
     }),
+    "where a body is wrong": refusalWith("invalid-json", 400, { line: 1, column: 7 }),
+    "another content type": refusalWith("content-type-mismatch", 409, { expected: "text/plain", received: "a/b" }),
     "the page's address without its slash": append({
       method: "GET",
       target: "/v1/stream/__ds/ui",
@@ -101,6 +126,12 @@ describe("an answer that is not as described has a fault", () => {
       /text\/html is not described/,
     ],
     "a control event with more": [follow(`{"streamNextOffset":"${TOKEN}","x":1}`), /control event must NOT have additional/],
+    "an event of the list without the stream's end": [
+      listEvents('event: closed\ndata:{"name":"q","contentType":"text/plain","closed":true}\nid: a\n'),
+      /a closed event must have required property 'nextOffset'/,
+    ],
+    "a line that is none": [refusalWith("invalid-json", 400, { line: 0, column: 1 }), /line must be >= 1/],
+    "a header that no stream is asked for with": [refusalWith("config-mismatch", 409, { differs: ["Accept"] }), /differs\/0 must be equal/],
     "success where nothing is": [append({ target: "/elsewhere" }), /.+/],
   };
   for (const [title, [answered, words]] of Object.entries(wrong))
@@ -138,4 +169,22 @@ test("an operation with a path of its own is not taken for a stream's", () => {
     names.map((path) => description.operationOf("GET", path).operationId),
     ["listStreams", "getPageFacts", "getPage", "getPage", description.document.paths["/"].get.operationId, "read"],
   );
+});
+
+test("every member that docs/errors.md lists is described", () => {
+  const page = readFileSync(new URL("../../docs/errors.md", import.meta.url), "utf8");
+  const [, table = ""] = /^\| code \| members \|\n([^]*?)\n\n/m.exec(page) ?? [];
+  const rows = table.split("\n").slice(1);
+  const { properties } = description.document.components.schemas.Problem;
+  const listed = rows.flatMap((row) => {
+    const [code = "", ...members] = [...row.matchAll(/`([A-Za-z-]+)`/g)].map(([, word]) => word);
+    for (const member of members) assert.ok(properties[member]?.description.includes(`\`${code}\``), `${code}: ${member}`);
+    return members;
+  });
+  const common = ["type", "title", "status", "code", "detail"];
+  assert.deepEqual([...common, ...listed].sort(), Object.keys(properties).sort());
+});
+
+test("HEAD of the list has an operation of its own", () => {
+  assert.equal(description.operationOf("HEAD", "/v1/stream/__ds/streams").operationId, "askList");
 });

@@ -59,6 +59,12 @@ export function proxyPromises(startBefore: StartBefore): void {
     assert.equal((await ask(`${url}s`, "GET")).body.length, largest.length);
   });
 
+  test("a head nearly as long as it may be comes through, in one header", async (context) => {
+    const url = await start(context);
+    const headers = { ...TEXT, "X-Long": "x".repeat(15 * 1024) };
+    assert.equal((await ask(`${url}s`, "PUT", { headers })).status, 201);
+  });
+
   test("each client is counted by itself, and can't say who it is", async (context) => {
     const url = await start(context, ["--rate-limit", "1"]);
     // Of 127.0.0.0/8 the server trusts only the proxy's own address.

@@ -105,7 +105,7 @@ export const PROBLEMS: Readonly<Record<ProblemCode, ProblemKind>> = {
   "stream-seq-regression": { status: 409, title: "Stream-Seq is not greater than the last one" },
   "too-many-forks": { status: 409, title: "The stream has too many forks" },
   "too-many-producers": { status: 409, title: "The stream has too many active producers" },
-  "offset-gone": { status: 410, title: "The offset is before the earliest retained byte" },
+  "offset-gone": { status: 410, title: "What was at the offset is gone" },
   "stream-gone": { status: 410, title: "The stream was deleted; its forks live on" },
   "tail-moved": { status: 412, title: "The stream does not end where If-Match says" },
   "body-too-large": { status: 413, title: "The body is larger than the server accepts" },

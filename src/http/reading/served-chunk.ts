@@ -11,8 +11,8 @@ export interface ServedChunk {
   readonly contentType: string;
   readonly body: Buffer;
   readonly etag: string;
-  /** Until the stream expires; `null` when it does not. */
-  readonly remainingMs: number | null;
+  /** How long a cache may keep it; `null` where the stream never expires. */
+  readonly cacheableMs: number | null;
   /** How the body is coded; `null` where a client can't ask for a coding. */
   readonly coding: "gzip" | "identity" | null;
   /** The headers that say where the reader is after it: a flat list of names and values. */
@@ -32,10 +32,16 @@ export function serve(stream: Stream, chunk: Chunk, nowMs: number): ServedChunk 
     contentType: stream.config.contentType,
     body: stream.isJson ? jsonArrayOf(chunk.bytes) : chunk.bytes,
     etag: formatEtag(stream.id, stream.offsetAt(chunk.from), endOffset, endOf(chunk)),
-    remainingMs: stream.remainingMs(nowMs),
+    cacheableMs: cacheableMsOf(stream, nowMs),
     coding: null,
     placeHeaders,
   };
+}
+
+/** Reads that restart a TTL have to reach the server in time, whatever caches are on their way. */
+function cacheableMsOf(stream: Stream, nowMs: number): number | null {
+  const remainingMs = stream.remainingMs(nowMs);
+  return remainingMs === null || stream.ttl === null ? remainingMs : remainingMs / 2;
 }
 
 function endOf({ closed, upToDate }: Chunk): AnswerEnd {
@@ -56,7 +62,7 @@ export function answerChunk(
   if (cursor !== null) headers.push("Stream-Cursor", cursor);
   const isKept = named !== "moving";
   if (isKept) headers.push("ETag", chunk.etag);
-  headers.push("Cache-Control", isKept ? readFreshness.cacheControl(isPrivate, chunk.remainingMs) : "no-store");
+  headers.push("Cache-Control", isKept ? readFreshness.cacheControl(isPrivate, chunk.cacheableMs) : "no-store");
   const vary = varyOf(named, isPrivate, chunk.coding);
   if (vary !== null) headers.push("Vary", vary);
   if (isHeld(exchange, chunk, named)) return responder.send(exchange, 304, headers, null);

@@ -9,6 +9,7 @@ import {
   type Storage,
   type StoredStream,
 } from "../../storage/storage.js";
+import { earliestAnew } from "../rules/offset-tokens.js";
 import { refuse, type Refused } from "../rules/outcome.js";
 import type { ReadClient } from "../rules/scan-turns.js";
 import { placeOfLast, placeSince } from "./sought-place.js";
@@ -58,7 +59,7 @@ function positionOf(storage: Storage, stream: TokenedStream, place: TokenPlace):
   const position = partStart + byteInPart;
   if (!stream.isOwnToken(place)) {
     return refuse("offset-gone", {
-      earliestOffset: stream.earliestOffset,
+      earliestOffset: earliestAnew(stored),
       detail: "The offset is of a stream that had this name before, or of one that this stream was forked from.",
     });
   }

@@ -64,6 +64,8 @@ const NO_DELETION = Promise.resolve(null);
 /** One stream in memory: decides appends, reads chunks, wakes live readers. */
 export class Stream implements StreamObserver {
   readonly stored: StoredStream;
+  /** Its TTL, where use restarts it; `null` for a stream that expires at a fixed time or never. */
+  readonly ttl: SlidingTtl | null;
   phase: StreamPhase;
   /** Whether it was used since the last eviction round. */
   recentlyUsed = true;
@@ -74,8 +76,6 @@ export class Stream implements StreamObserver {
   readonly #context: StreamContext;
   readonly #reserved: ReservedState;
   readonly #format: StreamFormat;
-  /** Its TTL, where use restarts it; `null` for a stream that expires at a fixed time or never. */
-  readonly #ttl: SlidingTtl | null;
   readonly #fixedDeadlineMs: number;
   /** The check in its offset tokens; -1 until the first token. */
   #check = -1;
@@ -88,7 +88,7 @@ export class Stream implements StreamObserver {
     this.stored = stored;
     const { config } = stored;
     this.#format = formatOf(config.contentType);
-    this.#ttl = slides(config, context.ttlMode) ? new SlidingTtl(context, stored, initial) : null;
+    this.ttl = slides(config, context.ttlMode) ? new SlidingTtl(context, stored, initial) : null;
     this.#fixedDeadlineMs = deadlineOf(config, 0, "fixed");
     this.phase = initial !== null ? "creating" : stored.standing === "kept" ? "kept" : "live";
     this.#reserved = new ReservedState(stored.state, initial);
@@ -136,7 +136,7 @@ export class Stream implements StreamObserver {
   }
 
   get deadlineMs(): number {
-    return this.#ttl === null ? this.#fixedDeadlineMs : this.#ttl.deadlineMs;
+    return this.ttl === null ? this.#fixedDeadlineMs : this.ttl.deadlineMs;
   }
 
   isExpired(nowMs: number): boolean {
@@ -151,7 +151,7 @@ export class Stream implements StreamObserver {
 
   /** Restarts a sliding TTL for a read. Answer the read when this is over: no crash can undo the restart then. */
   touch(): MaybePromise<void> {
-    if (this.#ttl !== null) return this.#ttl.touch();
+    if (this.ttl !== null) return this.ttl.touch();
   }
 
   /** Whether the name still belongs to this stream: it is live, or is being created. */
@@ -171,12 +171,12 @@ export class Stream implements StreamObserver {
 
   /** Whether the stream may be evicted. */
   get idle(): boolean {
-    return this.#users === 0 && this.#isSettled && (this.#ttl === null || this.#ttl.isNoted);
+    return this.#users === 0 && this.#isSettled && (this.ttl === null || this.ttl.isNoted);
   }
 
   /** Whether the stream may be evicted now. Notes its last use in storage first, where storage does not know it yet. */
   readyToLeave(): boolean {
-    if (this.phase === "live" && this.#users === 0) this.#ttl?.note();
+    if (this.phase === "live" && this.#users === 0) this.ttl?.note();
     return this.idle;
   }
 
@@ -307,7 +307,7 @@ export class Stream implements StreamObserver {
     let generation = 0;
     const rejection = this.#context.storage.append(this.stored, record, from, (how) => {
       this.#reserved.settle(generation, how === "durable", producer);
-      this.#ttl?.end(record.atMs, how);
+      this.ttl?.end(record.atMs, how);
       if (how === "tail-moved") return this.#decideAgain(command, answer, contention);
       if (how !== "durable") return answer(refuseSettled(how));
       if (producer !== null && this.phase !== "gone") this.#context.producers.note(this);
@@ -317,7 +317,7 @@ export class Stream implements StreamObserver {
     });
     if (rejection !== null) return answer(refuseRejected(rejection));
     generation = this.#reserved.reserve(record);
-    this.#ttl?.begin(record.atMs);
+    this.ttl?.begin(record.atMs);
   }
 
   /** Drops the beginning of the stream beyond what retention keeps. */
@@ -355,7 +355,7 @@ export class Stream implements StreamObserver {
   /** Storage has settled the creation. */
   creationSettled(how: Settlement): void {
     this.#reserved.settle(0, how === "durable");
-    this.#ttl?.end(this.config.createdAtMs, how);
+    this.ttl?.end(this.config.createdAtMs, how);
     if (how !== "durable") this.phase = "gone";
     else if (this.phase === "creating") this.phase = "live";
   }

@@ -1,4 +1,5 @@
-import { checkOf, formatOffset, isCheckOf, isStart, type TokenPlace } from "../../protocol/offset.js";
+import { checkOf, formatCheckedOffset, formatOffset, isCheckOf, isStart } from "../../protocol/offset.js";
+import type { TokenPlace } from "../../protocol/offset.js";
 import type { Position, StoredStream } from "../../storage/storage.js";
 
 /**
@@ -8,6 +9,16 @@ import type { Position, StoredStream } from "../../storage/storage.js";
 export function offsetIn(stored: StoredStream, position: Position, ownCheck = checkOf(stored.id)): string {
   const segmentStart = stored.partStartBefore(position);
   return formatOffset(segmentStart, position - segmentStart, checkBefore(stored, position, ownCheck));
+}
+
+/**
+ * The offset token of the earliest byte for a reader that has one of another incarnation. It differs from all of
+ * theirs: a cache on the way may still have what these began with, under `-1` and the start's usual token.
+ */
+export function earliestAnew(stored: StoredStream): string {
+  const { earliest } = stored;
+  const segmentStart = stored.partStartBefore(earliest);
+  return formatCheckedOffset(segmentStart, earliest - segmentStart, checkBefore(stored, earliest, checkOf(stored.id)));
 }
 
 /** Whether a place is that of a token of this incarnation or, before a fork's point, of its source. */

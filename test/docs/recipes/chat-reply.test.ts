@@ -1,13 +1,11 @@
 import assert from "node:assert/strict";
-import { once } from "node:events";
 import { readFileSync, writeFileSync } from "node:fs";
-import { createServer, request } from "node:http";
-import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { test, type TestContext } from "node:test";
 import { fileURLToPath } from "node:url";
 import { ChromiumPage, lacksChromium } from "../../helpers/chromium.js";
 import { servePage } from "../../helpers/page-examples.js";
+import { Gateway, passingProxy } from "../../helpers/passing-proxy.js";
 import { startNode, type TestProcess } from "../../helpers/process.js";
 import { tempDir } from "../../helpers/temp-dir.js";
 
@@ -27,21 +25,13 @@ async function startProgram(context: TestContext, file: string, streams: string)
 /** Passes all on to a server of streams but the first two closes: one is dropped, one is answered with 503. */
 async function startProxy(context: TestContext, streams: string): Promise<string> {
   let closes = 0;
-  const proxy = createServer((req, res) => {
+  const origin = await passingProxy(context, streams, (req, res) => {
     if (req.headers["stream-closed"] !== undefined) closes += 1;
-    if (closes === 1) return void req.socket.destroy();
-    if (closes === 2) return void res.writeHead(503, { "Retry-After": "0" }).end();
-    const passed = request(streams + (req.url ?? "").slice(1), { method: req.method, headers: req.headers }, (answer) => {
-      res.writeHead(answer.statusCode ?? 502, answer.headers);
-      answer.pipe(res);
-    });
-    req.pipe(passed);
+    if (closes === 1) res.destroy();
+    else if (closes === 2) res.writeHead(503, { "Retry-After": "0" }).end();
+    return closes === 1 || closes === 2;
   });
-  const listening = once(proxy, "listening");
-  proxy.listen(0, "127.0.0.1");
-  await listening;
-  context.after(() => void proxy.close().closeAllConnections());
-  return `http://127.0.0.1:${(proxy.address() as AddressInfo).port}/`;
+  return origin + new URL(streams).pathname;
 }
 
 /** Reads a stream live until `enough`. */
@@ -111,4 +101,21 @@ test("the page shows the reply of its address, and says what can't be had", { sk
   await browser.evaluate("document.querySelector('form button').click()");
   await browser.until(`${note} === 'The question was not taken: ask again.'`);
   assert.equal(await browser.evaluate("location.hash"), `#${name}`);
+});
+
+test("the page goes on after a proxy's 502, while the server was away", { skip: lacksChromium }, async (context) => {
+  const gateway = await Gateway.start(context, await servePage(context));
+  const { page } = await startProgram(context, PROGRAM, gateway.streams);
+  const name = await (await fetch(page, { method: "POST", body: "How far" })).text();
+  const browser = await ChromiumPage.open(context);
+  const [reply, note] = ["document.querySelector('#reply').textContent", "document.querySelector('#note').textContent"] as const;
+  await browser.goTo(`${page}#${name}`);
+  await browser.until(`document.readyState === 'complete' && ${reply}.includes(' 3 ')`);
+  await gateway.loseServer();
+  const shown = String(await browser.evaluate(reply));
+  gateway.findServer();
+  await browser.until(`${reply}.length > ${shown.length + 10}`);
+  const numbers = Array.from({ length: 1000 }, (_, index) => `${index + 1} `).join("");
+  assert.ok(`How far? Let me count: ${numbers}`.startsWith(String(await browser.evaluate(reply))), "each piece once");
+  assert.equal(await browser.evaluate(note), "");
 });

@@ -8,13 +8,14 @@ import { ReadFreshness } from "../../../src/protocol/cache-control.js";
 import type { Chunk, Stream } from "../../../src/stream/loaded/stream.js";
 
 /** A stream whose tokens are its positions. */
-function streamOf(contentType: string, remainingMs: number | null = null): Stream {
+function streamOf(contentType: string, remainingMs: number | null = null, ttl: object | null = null): Stream {
   const fake = {
     id: "id",
     config: { contentType },
     isJson: contentType === "application/json",
     offsetAt: (position: number) => `@${position}`,
     remainingMs: () => remainingMs,
+    ttl,
   };
   return fake as unknown as Stream; // all that serving asks of one
 }
@@ -93,6 +94,8 @@ describe("a chunk of a read is served", () => {
 
   test("not beyond the life of its stream", () => {
     assert.equal(answerTo({}, streamOf("text/plain", 5000), chunkOf("a")).headers["Cache-Control"], "public, max-age=5");
+    assert.equal(answerTo({}, streamOf("text/plain", 5000, {}), chunkOf("a")).headers["Cache-Control"], "public, max-age=2");
+    assert.equal(answerTo({}, streamOf("text/plain", 1999, {}), chunkOf("a")).headers["Cache-Control"], "no-store");
   });
 
   test("not again to who has it", () => {

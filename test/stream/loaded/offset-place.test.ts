@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, test, type TestContext } from "node:test";
-import { START_TOKEN } from "../../../src/protocol/offset.js";
+import { checkOf, formatCheckedOffset, START_TOKEN } from "../../../src/protocol/offset.js";
 import { appendTo } from "../../helpers/append.js";
 import { bytesOf } from "../../helpers/engine.js";
 import { tokenIn } from "../../helpers/tokens.js";
@@ -89,7 +89,10 @@ describe("offsets", () => {
     for (const token of [tokenIn("another", 1000), tokenIn("another", 0, 1000), tokenIn("another", 3), tokenIn("another", 5, 99_999)]) {
       const located = await stream.locate(at(token));
       assert.ok(typeof located === "object");
-      assert.deepEqual([located.code, located.earliestOffset], ["offset-gone", START_TOKEN], token);
+      const anew = formatCheckedOffset(0, 0, checkOf(stream.id));
+      assert.deepEqual([located.code, located.earliestOffset], ["offset-gone", anew], token);
+      assert.equal(stream.locate(at(anew)), 0);
+      assert.ok(anew > START_TOKEN && anew < stream.offsetAt(1), "it sorts as the start does");
     }
     assert.equal(stream.locate(at(START_TOKEN)), 0);
   });

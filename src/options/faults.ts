@@ -4,7 +4,7 @@ import { faultOfHosts } from "../net/host-name.js";
 import { parseListen } from "../net/listen-address.js";
 import { faultOfNetworks } from "../net/networks.js";
 import { faultOfRate } from "../net/rate.js";
-import { parseStorage } from "../net/storage-address.js";
+import { faultOfAddress } from "../net/storage-address.js";
 import { formatValue, type OptionKind, type OptionSpec } from "./spec.js";
 
 /**
@@ -76,8 +76,7 @@ function faultOfListen(value: unknown): string | null {
 }
 
 function faultOfStorage(value: unknown): string | null {
-  if (typeof value === "string" && parseStorage(value) !== null) return null;
-  return "must be file, or an address like nats://host1,host2,host3/bucket";
+  return faultOfAddress(typeof value === "string" ? value : "");
 }
 
 function faultOfMode(value: unknown): string | null {

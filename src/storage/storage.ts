@@ -231,7 +231,12 @@ export class TrimmedStreamError extends Error {
  * too fast. A retry succeeds a little later.
  */
 export class StorageBusyError extends Error {
-  override readonly name = "StorageBusyError";
+  override readonly name: string = "StorageBusyError";
+}
+
+/** Thrown where no majority of a cluster's servers answers a read. A retry succeeds once one is there again. */
+export class NoMajorityError extends StorageBusyError {
+  override readonly name = "NoMajorityError";
 }
 
 /** What becomes of streams, once it is durable, in the order in which it does. */

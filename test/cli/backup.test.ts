@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
 import { EventEmitter } from "node:events";
-import { chmodSync, chownSync, existsSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { chmodSync, chownSync, cpSync, existsSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
@@ -8,7 +9,7 @@ import { backup as runBackup } from "../../src/cli/backup.js";
 import { defaultSettings } from "../../src/options.js";
 import { createServer } from "../../src/server.js";
 import { closedDirectory, NO_LOG } from "../helpers/closed-directory.js";
-import { AS_NOBODY, lacksUsers } from "../helpers/machine.js";
+import { AS_NOBODY, lacksMounts, lacksUsers, smallDisk } from "../helpers/machine.js";
 import { startNode, startStreamdir, type Ended, type TestScope } from "../helpers/process.js";
 import { fileIn, flipBit } from "../helpers/spoilt-files.js";
 import { tempDir } from "../helpers/temp-dir.js";
@@ -124,6 +125,20 @@ test("backup copies to another file system what it could have linked", { skip: !
   assert.match(stdout, /; 8000 bytes copied, 0 linked, 0 there already,/);
   const local = await backup(t, dir, join(tempDir(), "backup"));
   assert.match(local.stdout, /; 3000 bytes copied, 5000 linked, 0 there already,/);
+});
+
+test("backup copies a directory whose file system is read-only, and names the place that is", { skip: lacksMounts }, async (t) => {
+  const disk = smallDisk(t, 16);
+  const dir = join(disk, "d");
+  cpSync(await closedDirectory(), dir, { recursive: true });
+  execFileSync("mount", ["-o", "remount,ro", disk]);
+  const dest = join(tempDir(), "backup");
+  const made = await backup(t, dir, dest);
+  assert.deepEqual([made.status, made.stderr], [0, ""]);
+  assert.match((await startStreamdir(t, ["verify", dest]).ended).stdout, /^nothing wrong in 1 streams/);
+  const refused = await backup(t, dest, join(disk, "backup"));
+  assert.equal(refused.status, 1);
+  assert.match(refused.stderr, /^streamdir: the directory .*\/disk\/backup can't be used: .*the file system is read-only\n$/);
 });
 
 test("backup that a signal ends gives the locks back, and has that signal's status", async () => {

@@ -332,6 +332,12 @@ describe("a cluster's address", () => {
   const storage = "nats://h";
   const refused = (args: readonly string[], env: Env): unknown => parseCommand(args, env, VERBS);
 
+  test("that is wrong is refused by the part that is, without its password", () => {
+    const env = { STREAMDIR_STORAGE: "nats://u:secret@h/Chats" };
+    const line = "STREAMDIR_STORAGE must have a bucket of 1 to 16 of the characters a-z and 0-9";
+    assert.deepEqual(refused(["serve"], env), { kind: "usage-error", line });
+  });
+
   for (const [args, env, called] of [
     [["--storage", storage], {}, "--storage"],
     [[], { STREAMDIR_STORAGE: storage }, "STREAMDIR_STORAGE"],

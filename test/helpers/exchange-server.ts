@@ -11,6 +11,7 @@ import type { Context } from "../../src/http/context/context.js";
 import { Exchange } from "../../src/http/exchange/exchange.js";
 import { ReadBuffers } from "../../src/http/answer/read-buffers.js";
 import { readHeaders } from "../../src/http/request/request-headers.js";
+import { ConnectionFigures } from "../../src/metrics/connection-figures.js";
 import { EventLoopMeter } from "../../src/metrics/process-figures.js";
 import { splitTarget } from "../../src/http/request/target.js";
 import { defaultSettings, type Settings } from "../../src/options.js";
@@ -158,6 +159,7 @@ export async function startExchanges(
     readFreshness: new ReadFreshness(all.readMaxAgeMs),
     clients: new Clients(""),
     liveReaders: new LiveReaders(all),
+    connections: new ConnectionFigures(),
     access: new Access({
       authority: null,
       site: openSite(),

@@ -1,6 +1,7 @@
 import {
   DamagedStreamError,
   DeletedStreamError,
+  NoMajorityError,
   StorageBusyError,
   TrimmedStreamError,
   type MaybePromise,
@@ -25,10 +26,12 @@ export function guard(context: Context, exchange: Exchange, work: () => MaybePro
 function expectedProblem(fault: unknown): Problem | null {
   // The engine has logged it, with the place.
   if (fault instanceof DamagedStreamError) return damaged(fault);
+  if (fault instanceof NoMajorityError)
+    return problem("overloaded", { detail: "No majority of the NATS servers answers." });
   if (fault instanceof StorageBusyError)
     return problem("overloaded", {
       detail:
-        "Too many files are open, too many reads wait, no NATS server answers, or " +
+        "Too many files are open, too many reads wait, a NATS server is behind, or " +
         "the stream's beginning is dropped as fast as it is read.",
     });
   if (fault instanceof TrimmedStreamError)

@@ -145,6 +145,7 @@ export function problemHeaders(refusal: Problem): string[] {
   if (refusal.earliestOffset !== undefined) headers.push("Stream-Earliest-Offset", refusal.earliestOffset);
   if (refusal.closed === true) headers.push("Stream-Closed", "true");
   if (refusal.producerEpoch !== undefined) headers.push("Producer-Epoch", String(refusal.producerEpoch));
+  if (refusal.producerSeq !== undefined) headers.push("Producer-Seq", String(refusal.producerSeq));
   if (refusal.expectedSeq !== undefined) headers.push("Producer-Expected-Seq", String(refusal.expectedSeq));
   if (refusal.receivedSeq !== undefined) headers.push("Producer-Received-Seq", String(refusal.receivedSeq));
   return headers;

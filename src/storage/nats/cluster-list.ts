@@ -3,7 +3,7 @@ import type { Clock } from "../../ops/clock.js";
 import type { NameRange } from "../../protocol/names/name-range.js";
 import { ListedNames } from "../listed-names.js";
 import {
-  StorageBusyError,
+  NoMajorityError,
   type ListedStream,
   type MatchingNames,
   type StoredStream,
@@ -159,9 +159,9 @@ export class ClusterList implements StreamList {
   }
 }
 
-/** What the log can't answer now can be asked for again: a {@link StorageBusyError} in place of its fault. */
+/** What the log can't answer now can be asked for again: a {@link NoMajorityError} in place of its fault. */
 export function busyInsteadOf(fault: unknown): unknown {
-  return fault instanceof LogUnavailableError ? new StorageBusyError(fault.message, { cause: fault }) : fault;
+  return fault instanceof LogUnavailableError ? new NoMajorityError(fault.message, { cause: fault }) : fault;
 }
 
 function note(names: ListedNames, { kind, name }: Announcement): void {

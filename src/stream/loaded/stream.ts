@@ -39,6 +39,7 @@ export type { Contention } from "./stream-context.js";
 export {
   DamagedStreamError,
   DeletedStreamError,
+  NoMajorityError,
   StorageBusyError,
   TrimmedStreamError,
   type Allocate,

@@ -111,14 +111,17 @@ function decideOnClosed(state: DecisionState, command: AppendHead, hasData: bool
     stamp.id === closedBy.id &&
     stamp.epoch === closedBy.epoch &&
     stamp.seq === closedBy.seq;
-  if (hasData && !isTheCloser) return refuseClosed(state.closedAtMs);
+  if (hasData && !isTheCloser) return refuseClosed(state.closedAtMs, stamp === null ? undefined : state.markOf(stamp.id));
   return { kind: "unchanged", producer: stamp === null ? null : (state.markOf(stamp.id) ?? stamp) };
 }
 
-function refuseClosed(closedAtMs: number | null): Refused {
-  if (closedAtMs === null) return refuse("stream-closed", { closed: true });
+/** With the producer's mark: a retry learns whether its append was stored before somebody closed the stream. */
+function refuseClosed(closedAtMs: number | null, mark: ProducerEcho | undefined): Refused {
+  const echo = mark === undefined ? {} : { producerEpoch: mark.epoch, producerSeq: mark.seq };
+  if (closedAtMs === null) return refuse("stream-closed", { closed: true, ...echo });
   const closedAt = formatTimestamp(closedAtMs);
-  return refuse("stream-closed", { closed: true, detail: `It was closed at ${closedAt}.`, facts: { closedAt } });
+  const detail = `It was closed at ${closedAt}.`;
+  return refuse("stream-closed", { closed: true, detail, facts: { closedAt }, ...echo });
 }
 
 function refuseType(format: StreamFormat, { contentType }: AppendHead): Refused | null {

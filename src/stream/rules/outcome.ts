@@ -46,6 +46,8 @@ export interface Refused {
   readonly earliestOffset?: string;
   readonly closed?: boolean;
   readonly producerEpoch?: number;
+  /** The highest sequence number of the epoch that was accepted. */
+  readonly producerSeq?: number;
   readonly expectedSeq?: number;
   readonly receivedSeq?: number;
 }

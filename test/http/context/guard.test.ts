@@ -6,7 +6,7 @@ import { guard } from "../../../src/http/context/guard.js";
 import type { Problem } from "../../../src/http/encoding/problems.js";
 import { created, openEngine } from "../../helpers/engine.js";
 import { tokenIn } from "../../helpers/tokens.js";
-import { DamagedStreamError, DeletedStreamError, StorageBusyError } from "../../../src/stream/loaded/stream.js";
+import { DamagedStreamError, DeletedStreamError, NoMajorityError, StorageBusyError } from "../../../src/stream/loaded/stream.js";
 
 /** A request in the middle of its work, and what becomes of it. */
 class Work {
@@ -105,6 +105,12 @@ describe("the guard of a request's handler", () => {
   test("that meets too many open files may try again", async () => {
     const done = await new Work().do(() => Promise.reject(new StorageBusyError("EMFILE")));
     assert.deepEqual([done.refusals, done.logged], [["overloaded"], []]);
+  });
+
+  test("that meets no majority of a cluster's servers says so", async () => {
+    const done = await new Work().do(() => Promise.reject(new NoMajorityError("no leader answers")));
+    assert.deepEqual(done.problems, [{ kind: "refused", code: "overloaded", detail: "No majority of the NATS servers answers." }]);
+    assert.deepEqual(done.logged, []);
   });
 
   test("that throws no error is told of as it is", async () => {

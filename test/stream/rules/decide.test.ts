@@ -194,17 +194,22 @@ describe("a closed stream", () => {
     [
       "refuses another producer's retry",
       commandOf("x", { producer: { id: "q", epoch: 0, seq: 2 } }),
+      { kind: "refused", code: "stream-closed", closed: true, producerEpoch: 0, producerSeq: 2 },
+    ],
+    [
+      "refuses a producer that it does not know",
+      commandOf("x", { producer: { id: "z", epoch: 0, seq: 0 } }),
       { kind: "refused", code: "stream-closed", closed: true },
     ],
     [
       "refuses an earlier append of the producer that closed it",
       commandOf("x", { producer: { ...closedBy, seq: 3 } }),
-      { kind: "refused", code: "stream-closed", closed: true },
+      { kind: "refused", code: "stream-closed", closed: true, producerEpoch: 1, producerSeq: 4 },
     ],
     [
       "refuses the same sequence number of another epoch",
       commandOf("x", { producer: { ...closedBy, epoch: 2 } }),
-      { kind: "refused", code: "stream-closed", closed: true },
+      { kind: "refused", code: "stream-closed", closed: true, producerEpoch: 1, producerSeq: 4 },
     ],
     [
       "answers its closing producer's retry, whatever its body is now",

@@ -189,8 +189,18 @@ function count(progress: Progress, answer: Answer): void {
 
 /** What failed, how much is stored, and how to go on. */
 function withMark(failed: Failure, { bytes, unanswered }: Progress, { place }: Producer): string {
+  if (failed.code === "producer-gap") return withLoss(failed, bytes);
   const mark = formatMark({ ...place, at: bytes, length: unanswered });
   const why = failed.line === "" ? "stopped" : failed.line;
   const first = isRefused(failed) ? "once that is put right, " : "";
   return `${why}; ${bytes} bytes of the input are stored: ${first}go on with the same input and --resume ${mark}`;
+}
+
+/** This producer leaves out no number: the server has forgotten one, and with it perhaps what it stored. */
+function withLoss({ line }: Failure, bytes: number): string {
+  return (
+    `${line}; the server acknowledged ${bytes} bytes of the input, and no longer knows of all of them: was it ` +
+    "restored from an older backup, or the stream made anew? See where the stream ends (streamdir tail), and append " +
+    "what follows in the input without --resume"
+  );
 }

@@ -46,8 +46,15 @@ export class Producer {
       body,
     });
     if (answer.kind === "failure") return answer;
-    if (answer.status !== 200 && answer.status !== 204) return refusal(answer, about);
+    if (answer.status !== 200 && answer.status !== 204 && !this.#wasStored(answer)) return refusal(answer, about);
     this.#place = { id, epoch, seq: seq + 1 };
     return answer;
+  }
+
+  /** Whether a refusal says that the append was stored all the same, before somebody closed the stream. */
+  #wasStored({ status, header }: Answer): boolean {
+    if (status !== 409 || header("stream-closed") !== "true" || header("producer-seq") === null) return false;
+    const { epoch, seq } = this.#place;
+    return Number(header("producer-epoch")) === epoch && Number(header("producer-seq")) >= seq;
   }
 }

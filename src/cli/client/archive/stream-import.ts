@@ -8,7 +8,7 @@ import { Producer } from "../append/producer.js";
 import { EXIT } from "../../command/verb.js";
 import { isRefused, refusal, type Failure } from "../remote/failure.js";
 import type { Answer } from "../remote/http-client.js";
-import { streamCalled, type Session } from "../session/session.js";
+import { nextOffsetOf, streamCalled, type Session } from "../session/session.js";
 import { StreamData } from "./stream-data.js";
 import { importerOf, type StreamHead } from "./stream-head.js";
 
@@ -43,6 +43,8 @@ export class StreamImport {
   /** Pieces that are stored already. */
   #stored = 0;
   #producer: Producer | null = null;
+  /** Where the stream ended when this import made it; `null` where it has not. */
+  #madeAt: string | null = null;
   /** The stream is there, and it is to be seen whether it is this one. */
   #mustProbe = false;
   /** Whether it is taken for this one where it is open and has no data of its own yet. */
@@ -76,6 +78,7 @@ export class StreamImport {
       return hasPieces ? null : this.#compare();
     }
     if (refused !== null) return this.#refused(refused);
+    this.#madeAt = nextOffsetOf(answer);
     this.#produceFrom(0);
     return null;
   }
@@ -90,7 +93,33 @@ export class StreamImport {
     const answer = await this.#producer.append(this.#bodyOf(piece), false, this.#about);
     if (answer.kind === "answer") return null;
     this.#producer = null;
-    return this.#refused(answer);
+    if (!isRefused(answer)) return answer;
+    const left = at === 0 ? await this.#unmake() : `its first ${this.#bytesBefore(at)} bytes are stored`;
+    if (typeof left === "object" && left !== null) return left;
+    return this.#refuse(left === null ? answer.line : `${answer.line}; ${left}`, answer.status);
+  }
+
+  #bytesBefore(at: number): number {
+    return this.#head.pieces.slice(0, at).reduce((sum, [bytes]) => sum + bytes, 0);
+  }
+
+  /**
+   * Deletes the stream where this import has made it and nobody has changed it since. Else an empty stream would pass
+   * for what the archive has. What is left of it, in words; `null` for nothing new.
+   */
+  async #unmake(): Promise<string | Failure | null> {
+    if (this.#madeAt === null) return null;
+    const { server } = this.#session;
+    const target = server.target(this.#head.name);
+    const head = await server.askStream({ method: "HEAD", target });
+    if (head.kind === "failure") return head;
+    if (head.status === 404) return null;
+    const isChanged = nextOffsetOf(head) !== this.#madeAt || head.header("stream-closed") === "true";
+    if (head.status === 200 && isChanged) return "others have changed the stream since, so it is left";
+    const answer = head.status === 200 ? await server.askStream({ method: "DELETE", target }) : head;
+    if (answer.kind === "failure") return answer;
+    if (answer.status === 204 || answer.status === 404) return null;
+    return `an empty stream is left: ${refusal(answer, "it can't be deleted").line}`;
   }
 
   /** Closes the stream where it was closed, and says what became of it. */

@@ -86,6 +86,8 @@ function wordsOf(status: number): string {
       return "The server asks for a token: see --token-file";
     case 403:
       return "The token has no right to this";
+    case 503:
+      return "The server answers with 503, and not why: see its /health";
     default:
       return `The server answers with ${status}`;
   }

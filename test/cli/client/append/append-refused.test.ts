@@ -74,6 +74,31 @@ describe("an append that had no answer, and was refused when it was sent again,"
       });
 });
 
+describe("an append whose stream somebody closes while its answer is lost", () => {
+  for (const [piece, status, stored] of [
+    [30, 0, INPUT],
+    [3, 65, "abc"],
+  ] as const)
+    test(`is known to be stored, with --piece ${piece}`, async (t) => {
+      const server = new VerbServer(t);
+      let isLost = false;
+      const url = await losingProxy(
+        t,
+        () => server.url(),
+        async (method) => {
+          if (isLost || method !== "POST") return false;
+          isLost = true;
+          await server.done(["close", "s"]);
+          return true;
+        },
+      );
+      const { stderr, ...run } = await runClient(["append", "s", "--create", "--piece", String(piece)], { url, stdin: INPUT });
+      assert.equal(run.status, status, stderr);
+      assert.equal(await server.done(["cat", "s"]), stored);
+      if (status === 65) assert.match(stderr, /closed.*; 3 bytes of the input are stored: .*--resume \w+:0:1:3:0\n$/);
+    });
+});
+
 test("an append that was refused at once goes on with smaller pieces", async () => {
   // One line can't be cut.
   const first = await small.run(["append", "s", "--create", "--lines"], { stdin: INPUT });
@@ -96,4 +121,13 @@ test("an append that is stopped before it has sent again what may be stored says
   const ended = await server.run("append s --resume p:0:3:0:8", { stdin, onStart: (send) => (interrupt = () => send("SIGINT")) });
   assert.equal(ended.status, 130);
   assert.equal(markOf(ended), "p:0:3:0:8");
+});
+
+test("an append that goes on after an older backup was restored says that the server lacks what it acknowledged", async () => {
+  await small.done(["append", "restored", "--create", "--piece", "4", "--resume", "p:0:0:0:0"], "abcd");
+  const { status, stderr } = await small.run(["append", "restored", "--piece", "4", "--resume", "p:0:2:8:0"], { stdin: INPUT });
+  assert.equal(status, 65);
+  assert.match(stderr, /\(producer-gap\); the server acknowledged 8 bytes of the input, and no longer knows of all of them: /);
+  assert.match(stderr, /restored from an older backup.* without --resume\n$/);
+  assert.doesNotMatch(stderr, /are stored|go on with the same input/);
 });

@@ -45,6 +45,7 @@ test("an answer without a problem document is told by its status", () => {
     [401, "The server asks for a token: see --token-file"],
     [403, "The token has no right to this"],
     [302, "The server answers with 302"],
+    [503, "The server answers with 503, and not why: see its /health"],
   ] as const)
     assert.deepEqual(refusal(answered(status), "it").line, `it: ${words}`);
   const cut: Answer = { ...answered(500, {}), body: Buffer.from('{"code"') };

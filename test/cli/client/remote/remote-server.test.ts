@@ -110,7 +110,7 @@ describe("a request", () => {
     const { remote } = serverHeard([answer(503)], 500);
     const ended = await remote.ask(GET);
     assert.ok(ended.kind === "failure");
-    assert.deepEqual([ended.status, ended.line], [75, "GET at it: The server answers with 503"]);
+    assert.deepEqual([ended.status, ended.line], [75, "GET at it: The server answers with 503, and not why: see its /health"]);
   });
 
   test("with an answer beyond all bounds fails", async () => {

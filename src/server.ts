@@ -141,11 +141,11 @@ async function listenAll(
 }
 
 async function listen({ context, dispatcher }: Service, plan: ListenPlan, limits: RequestLimits): Promise<Listening> {
-  const { responder, clock, log, settings, clients } = context;
+  const { responder, clock, log, settings, clients, connections } = context;
   // After the storage, which has opened the files that it always needs.
   const connectionLimit = connectionLimitFor(await freeDescriptors(systemFiles(false)), settings.maxConnections);
   const connectionsByClient = new ConnectionsByClient(settings.maxConnectionsPerClient, clients);
-  const bounds = { limits, connectionLimit, connectionsByClient };
+  const bounds = { limits, connectionLimit, connectionsByClient, connections };
   const http = new HttpServer({
     ...{ dispatcher, responder, clock, log, ...bounds },
     onClientAuthorities: (authorities) => context.authority?.trustClients(authorities),

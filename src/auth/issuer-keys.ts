@@ -51,8 +51,12 @@ interface Loading {
   readonly remote: Map<string, RemoteKeys>;
   /** The texts of key files and CAs, by the names of their issuers. */
   readonly files: Map<string, string>;
+  /** The names of the issuers that keep what they had. */
+  readonly kept: Set<string>;
   readonly faults: KeyFault[];
 }
+
+const NO_KEYS = fixedKeys([]);
 
 /** Failures whose end a look at the file shows. */
 const SEEN_TO_END: readonly unknown[] = ["ENOENT", "ENOTDIR", "ELOOP", "EISDIR", "EACCES"];
@@ -74,6 +78,7 @@ export class IssuerKeys {
   #remote: ReadonlyMap<string, RemoteKeys> = new Map();
   /** What was read, by the names of the issuers. */
   #files: ReadonlyMap<string, string> = new Map();
+  #kept: ReadonlySet<string> = new Set();
   /** `null` until the first load has ended well. */
   #issuers: ReadonlyMap<string, GrantingIssuer> | null = null;
   #isClosed = false;
@@ -88,14 +93,18 @@ export class IssuerKeys {
    * that it had, and one without has none.
    */
   async load(file: AuthFile): Promise<LoadedKeys> {
-    const loading: Loading = { remote: new Map(), files: new Map(), faults: [] };
-    const { remote, files, faults } = loading;
+    const loading: Loading = { remote: new Map(), files: new Map(), kept: new Set(), faults: [] };
+    const { remote, files, kept, faults } = loading;
     const issuers = new Map<string, GrantingIssuer>();
     for (const entry of file.issuers) issuers.set(entry.iss, { ...entry, keys: await this.#sourceOf(entry, loading) });
     const before = this.#remote;
-    const areSame = [...files].every(([iss, text]) => this.#files.get(iss) === text);
+    const areSame =
+      kept.size === this.#kept.size &&
+      [...kept].every((iss) => this.#kept.has(iss)) &&
+      [...files].every(([iss, text]) => this.#files.get(iss) === text);
     this.#remote = remote;
     this.#files = files;
+    this.#kept = kept;
     this.#issuers = issuers;
     for (const [place, keys] of before) if (!remote.has(place)) keys.close();
     for (const keys of remote.values()) if (!this.#isClosed) keys.warm();
@@ -117,12 +126,12 @@ export class IssuerKeys {
       if (this.#issuers === null || !(failure instanceof AuthFileError)) throw failure;
       const before = this.#keep(iss, loading);
       const message =
-        before === null
+        before === NO_KEYS
           ? "a key file is not taken; its issuer has no keys, and its JWTs are refused"
           : "a key file is not taken; its issuer keeps the keys that it had";
       const isUnread = failure instanceof UnreadFileError;
       loading.faults.push({ level: "error", message, fault: failure.message, isUnread });
-      return before ?? fixedKeys([]);
+      return before;
     }
   }
 
@@ -143,12 +152,13 @@ export class IssuerKeys {
       faults.push({ level: "warn", message, fault: fault.message, isUnread: false });
     }
     files.set(iss, text);
-    return fixedKeys(fitting);
+    return fitting.length === 0 ? NO_KEYS : fixedKeys(fitting);
   }
 
-  /** Has an issuer keep the keys that it had, which go on to be fetched; `null` where it had none. */
-  #keep(iss: string, { remote, files }: Loading): KeySource | null {
-    const before = this.#issuers?.get(iss)?.keys ?? null;
+  /** Has an issuer keep the keys that it had, which go on to be fetched. */
+  #keep(iss: string, { remote, files, kept }: Loading): KeySource {
+    const before = this.#issuers?.get(iss)?.keys ?? NO_KEYS;
+    kept.add(iss);
     const fetched = before instanceof Succession ? before.next : before;
     for (const [place, keys] of this.#remote) if (keys === fetched) remote.set(place, keys);
     const file = this.#files.get(iss);

@@ -56,15 +56,24 @@ export async function serve(
   const surprises = listenForSurprises(surroundings, log, fault);
   const notifier = serviceNotifierOf(surroundings.env, clock, log);
   try {
-    const server = await start({
+    const isCluster = settings.storage !== OPTIONS.storage.default;
+    const starting = start({
       ...settings,
       ...inherited(settings, surroundings),
-      ...(settings.storage === OPTIONS.storage.default ? { dir: resolve(invocation.dir) } : {}),
+      ...(isCluster ? {} : { dir: resolve(invocation.dir) }),
       forceUnlock: switches.has("force-unlock"),
       log,
       accessOutput: stdout,
       onFault: (error) => fault.report("the storage has failed", EXIT.fault, error.message),
     });
+    // A front end keeps nothing, so it may end while it still looks for its cluster.
+    const early = isCluster ? await Promise.race([starting.then(() => null), asked]) : null;
+    if (early !== null) {
+      log.info("stopping", { signal: early });
+      stderr.write("", () => surroundings.exit(EXIT.done));
+      return EXIT.done;
+    }
+    const server = await starting;
     reload?.answerWith(server);
     const ready = readyOf(server, invocation);
     const streams = "dir" in ready ? ready.dir : ready.storage;

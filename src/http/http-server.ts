@@ -4,10 +4,11 @@ import type { X509Certificate } from "node:crypto";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { Socket } from "node:net";
 import type { TLSSocket } from "node:tls";
+import { ConnectionFigures, type Crowd } from "../metrics/connection-figures.js";
 import type { Clock } from "../ops/clock.js";
 import type { Log } from "../ops/log.js";
 import { ClientErrors } from "./client-errors.js";
-import { ConnectionGate, type ConnectionLimit, type Crowd } from "./bounds/connection-limit.js";
+import { ConnectionGate, type ConnectionLimit } from "./bounds/connection-limit.js";
 import type { ConnectionsByClient } from "./bounds/connections-by-client.js";
 import { STREAM_METHODS } from "./encoding/cors.js";
 import type { DirectRequest } from "./node/direct-request.js";
@@ -53,6 +54,8 @@ export interface HttpServerOptions {
   readonly limits?: RequestLimits;
   readonly connectionLimit: ConnectionLimit;
   readonly connectionsByClient: ConnectionsByClient;
+  /** Where connections are counted; without it nobody asks. */
+  readonly connections?: ConnectionFigures;
   /** Takes the authorities whose clients TLS lets in, whenever they were read. */
   readonly onClientAuthorities?: (authorities: readonly X509Certificate[]) => void;
 }
@@ -109,7 +112,8 @@ export class HttpServer {
     this.#listenForRequests();
     this.#listenForFaults();
     const refuse = (socket: Socket, crowd: Crowd): void => this.#clientErrors.close(socket, TOO_MANY[crowd]);
-    this.#gate = new ConnectionGate(options.connectionLimit, options.connectionsByClient, log, refuse);
+    const { connectionLimit, connectionsByClient, connections = new ConnectionFigures() } = options;
+    this.#gate = new ConnectionGate(connectionLimit, connectionsByClient, connections, log, refuse);
   }
 
   #listenForRequests(): void {

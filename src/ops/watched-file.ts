@@ -15,8 +15,8 @@ const OTHERS_MAY_READ = 0o004;
 const OTHERS_MAY_WRITE = 0o002;
 /** A chain of symbolic links longer than this is a circle, as the system has it. */
 const MAX_LINKS = 40;
-/** How long a pipe may take to give the next of its bytes. */
-const PIPE_PATIENCE_MS = 60_000;
+/** How long a pipe may wait for a writer, and a pipe or a terminal for the next bytes, in milliseconds. */
+const PATIENCE = { writerMs: 1000, silenceMs: 60_000 };
 const POLL_MS = 25;
 const LOCK_PATIENCE_MS = 5000;
 
@@ -45,9 +45,9 @@ export class WatchedFile {
 
   /**
    * The text of a file; rejects when it can't be read, has more than `maxBytes`, or is not UTF-8. It may be a pipe, of
-   * a shell or by name, that gives something within `patienceMs`, and again until its writer ends it.
+   * a shell or by name, or a terminal: then it is what comes until its end.
    */
-  static async read(path: string, maxBytes: number, patienceMs = PIPE_PATIENCE_MS): Promise<string> {
+  static async read(path: string, maxBytes: number, patience = PATIENCE): Promise<string> {
     // Only so does a pipe without a writer take no thread of the pool, for ever.
     const file = await open(path, constants.O_RDONLY | constants.O_NONBLOCK);
     try {
@@ -55,9 +55,9 @@ export class WatchedFile {
       const buffer = Buffer.alloc(maxBytes + 1);
       let length = 0;
       for (;;) {
-        const free = buffer.subarray(length);
-        const bytesRead = await (isPipe ? readPipe(file, free, length > 0, patienceMs) : readOnce(file, free));
-        if (bytesRead === null) throw new Error(`${path} is a pipe that gave nothing for ${patienceMs / 1000} s`);
+        const writerMs = isPipe && length === 0 ? patience.writerMs : 0;
+        const bytesRead = await readNext(file, buffer.subarray(length), { ...patience, writerMs });
+        if (bytesRead === null) throw new Error(`${path} gave nothing for ${patience.silenceMs / 1000} s`);
         length += bytesRead;
         if (length > maxBytes) throw new Error(`${path} has more than ${maxBytes} bytes`);
         if (bytesRead === 0) break;
@@ -182,23 +182,31 @@ async function syncDirectory(path: string): Promise<void> {
   }
 }
 
-async function readOnce(file: FileHandle, free: Buffer): Promise<number> {
-  return (await file.read(free, 0, free.length, null)).bytesRead;
-}
-
-/** The next bytes of a pipe, 0 at its end; `null` where none come for too long. `hasBegun`: whether it gave some. */
-async function readPipe(file: FileHandle, free: Buffer, hasBegun: boolean, patienceMs: number): Promise<number | null> {
-  for (const untilMs = performance.now() + patienceMs; performance.now() < untilMs;) {
-    try {
-      const bytesRead = await readOnce(file, free);
-      // Before its writer has opened it, a pipe looks as if it had ended.
-      if (bytesRead > 0 || hasBegun) return bytesRead;
-    } catch (error) {
-      if (!(error instanceof Error && "code" in error && error.code === "EAGAIN")) throw error;
-    }
+/** The next bytes of a file, 0 at its end; `null` where none come for too long. */
+async function readNext(
+  file: FileHandle,
+  free: Buffer,
+  { writerMs, silenceMs }: typeof PATIENCE,
+): Promise<number | null> {
+  const startedMs = performance.now();
+  for (let hasWriter = false; ;) {
+    const bytesRead = await readNow(file, free);
+    const waitedMs = performance.now() - startedMs;
+    hasWriter ||= bytesRead === null;
+    const isEnough = bytesRead === null ? waitedMs >= silenceMs : bytesRead > 0 || hasWriter || waitedMs >= writerMs;
+    if (isEnough) return bytesRead;
     await new Promise((resolve) => setTimeout(resolve, POLL_MS));
   }
-  return null;
+}
+
+/** `null` where a pipe or a terminal has nothing yet; a pipe that nobody has opened to write gives 0, as at its end. */
+async function readNow(file: FileHandle, free: Buffer): Promise<number | null> {
+  try {
+    return (await file.read(free, 0, free.length, null)).bytesRead;
+  } catch (error) {
+    if (error instanceof Error && "code" in error && error.code === "EAGAIN") return null;
+    throw error;
+  }
 }
 
 async function hasPermission(path: string, bits: number): Promise<boolean> {
@@ -222,6 +230,8 @@ function tryStat(path: string): BigIntStats | null {
 function lookOf(found: BigIntStats | null): string {
   if (found === null) return "none";
   const { dev, ino, size, mtimeNs, ctimeNs } = found;
+  // Each write changes the times of a pipe, and each reader of one finds other bytes.
+  if (found.isFIFO()) return `${dev} ${ino}`;
   return `${dev} ${ino} ${size} ${mtimeNs} ${ctimeNs}`;
 }
 

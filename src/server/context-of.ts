@@ -20,6 +20,7 @@ import type { Context } from "../http/context/context.js";
 import { CorsPolicy } from "../http/encoding/cors.js";
 import type { Exchange } from "../http/exchange/exchange.js";
 import { certificateOf } from "../http/http2/client-certificate.js";
+import { ConnectionFigures } from "../metrics/connection-figures.js";
 import { EventLoopMeter } from "../metrics/process-figures.js";
 import type { StorageObservations } from "../metrics/storage-observations.js";
 import type { Clock } from "../ops/clock.js";
@@ -77,7 +78,9 @@ export function contextOf(settings: Settings, parts: ContextParts): Context {
   });
   const liveReaders = new LiveReaders(settings);
   const rates = new RequestRates(settings.rateLimit, clock);
+  const connections = new ConnectionFigures();
   const eventLoop = new EventLoopMeter();
+  const measured = { registry, inFlight, liveReaders, connections, observations, accessLines, eventLoop };
   return {
     settings,
     registry,
@@ -94,7 +97,8 @@ export function contextOf(settings: Settings, parts: ContextParts): Context {
     readFreshness: new ReadFreshness(settings.readMaxAgeMs),
     clients: new Clients(settings.trustProxy),
     liveReaders,
-    metricsReport: metricsReport({ registry, inFlight, liveReaders, observations, accessLines, eventLoop }),
+    connections,
+    metricsReport: metricsReport(measured),
     eventLoop,
     access: new Access({ authority, site, rates, clock, prefix, certificateOf: certificateReader(settings) }),
     authority,

@@ -3,6 +3,7 @@
 import type { InFlight } from "../http/answer/in-flight.js";
 import type { LiveReaders } from "../http/bounds/live-readers.js";
 import { PROBLEMS } from "../http/encoding/problems.js";
+import type { ConnectionFigures } from "../metrics/connection-figures.js";
 import { Exposition } from "../metrics/exposition.js";
 import { processFigures, type EventLoopMeter } from "../metrics/process-figures.js";
 import type { StorageObservations } from "../metrics/storage-observations.js";
@@ -15,6 +16,7 @@ export interface MeasuredParts {
   readonly registry: Pick<Registry, "figures" | "storageFigures" | "health" | "producerCount">;
   readonly inFlight: Pick<InFlight, "figures" | "size">;
   readonly liveReaders: Pick<LiveReaders, "sizeOf">;
+  readonly connections: ConnectionFigures;
   readonly observations: StorageObservations;
   /** `null` without an access log. */
   readonly accessLines: Pick<LineQueue, "dropped"> | null;
@@ -34,6 +36,7 @@ export function metricsReport(parts: MeasuredParts): () => string {
       { labels: { version, node: process.version }, value: 1 },
     ]);
     addRequests(page, parts);
+    addConnections(page, parts);
     addJournal(page, parts);
     addStorage(page, parts);
     addCluster(page, parts);
@@ -76,14 +79,32 @@ function addRequests(page: Exposition, { inFlight, liveReaders, accessLines }: M
   );
 }
 
+/** Only where the server itself listens. */
+function addConnections(page: Exposition, { connections }: MeasuredParts): void {
+  const { open, limit } = connections;
+  if (limit === null) return;
+  page.gauge("streamdir_connections", "Open connections to the addresses with streams.", open);
+  page.gauge("streamdir_connections_limit", "How many connections are served at a time.", limit);
+  page.counter(
+    "streamdir_connections_refused_total",
+    "Connections that were one too many: for the server (all), or of one address (client).",
+    connections.refusals(),
+  );
+}
+
 function addJournal(page: Exposition, { registry, observations }: MeasuredParts): void {
-  const { appendedBytes, queuedBytes, journalFill, sealedFiles, recoveryMs, recoveredRecords } =
+  const { appendedBytes, queuedBytes, unansweredSeconds, journalFill, sealedFiles, recoveryMs, recoveredRecords } =
     registry.storageFigures();
   page.counter("streamdir_appended_bytes_total", "Bytes of appends and creations that became durable.", appendedBytes);
   page.histogram(
     "streamdir_journal_sync_duration_seconds",
     "Time of a write to the journal with its sync.",
     observations.syncs,
+  );
+  page.gauge(
+    "streamdir_oldest_sync_age_seconds",
+    "For how long the disk has not answered the oldest write that appends wait for, in whole seconds; 0 without one.",
+    unansweredSeconds,
   );
   page.histogram(
     "streamdir_journal_batch_entries",

@@ -115,12 +115,26 @@ describe("a key file at a reload", () => {
       assert.deepEqual([line?.message, others.length, who(bearer(jwtOf("EdDSA", claimsWith({ iss }))))], [left[0], 0, left[1]]);
       assert.match(String(line?.fault), /auth\.json:\d+: issuers\[0\]\.jwks(Ca)? can't be read: ENOENT/);
       assert.equal(who(bearer(tokenOf("ci"))), "invalid-token");
+      assert.equal(await authority.reload(), true);
+      assert.equal(lines.findLast(({ level }) => level === "error")?.message, left[0], "it is told as it was");
       if (!("jwksCa" in more)) {
         writeFileSync(join(dir, "other.json"), JSON.stringify({ keys: [jwkOf(PAIRS.EdDSA.publicKey, { kid: "EdDSA" })] }));
         assert.equal(await authority.reload(), true);
         assert.equal(who(bearer(jwtOf("EdDSA", claimsWith({ iss })))), `jwt ${iss} alice`);
       }
     });
+
+  test("that is back as it was counts by what the auth file says of it now", async (context) => {
+    const issuer = { ...ISSUER, jwks: "keys.json" };
+    const { authority, dir, write, who } = await openAuthority(context, authDocument({ issuers: [issuer] }));
+    unlinkSync(join(dir, "keys.json"));
+    write(authDocument({ issuers: [{ ...issuer, algs: ["EdDSA", "ES256"] }] }));
+    assert.equal(await authority.reload(), true);
+    assert.deepEqual([who(bearer(jwtOf("EdDSA"))), who(bearer(jwtOf("ES256")))], [ALICE, "invalid-token"]);
+    writeFileSync(join(dir, "keys.json"), keySet());
+    assert.equal(await authority.reload(), true);
+    assert.equal(who(bearer(jwtOf("ES256"))), ALICE);
+  });
 
   test("that has no key of algorithms that the auth file now names is one without keys", async (context) => {
     const { authority, dir, write, who } = await openAuthority(context);
@@ -134,11 +148,14 @@ describe("a key file at a reload", () => {
 
   test("is read though the auth file is not taken: a key that was taken out of it ends", async (context) => {
     const { authority, dir, write, who, lines } = await openAuthority(context);
-    for (const broken of ["broken", "[]"]) {
+    for (const [broken, kept, gone] of [
+      ["broken", "ES256", "EdDSA"],
+      ["[]", "EdDSA", "ES256"],
+    ] as const) {
       write(broken);
-      writeFileSync(join(dir, "keys.json"), JSON.stringify({ keys: [jwkOf(PAIRS.ES256.publicKey, { kid: "ES256" })] }));
+      writeFileSync(join(dir, "keys.json"), JSON.stringify({ keys: [jwkOf(PAIRS[kept].publicKey, { kid: kept })] }));
       assert.equal(await authority.reload(), false);
-      assert.deepEqual([who(bearer(jwtOf("EdDSA"))), who(bearer(jwtOf("ES256")))], ["invalid-token", ALICE]);
+      assert.deepEqual([who(bearer(jwtOf(gone))), who(bearer(jwtOf(kept)))], ["invalid-token", ALICE]);
       assert.equal(who(bearer(tokenOf("ci"))), "token ci", "what the auth file said before holds");
     }
     assert.deepEqual(
@@ -224,6 +241,38 @@ describe("keys at a URL", { skip: canMakeCertificates() ? false : "openssl is mi
     write(authDocument({ issuers: [issuer] }));
     assert.equal(await authority.reload(), true);
     assert.equal(who(shown), "jwt https://id.example alice");
+    assert.equal(requests, 1);
+  });
+
+  test("at another URL count once its CA is there again, and those at the old one no longer", async (context) => {
+    const served = { old: keySet(), new: JSON.stringify({ keys: [jwkOf(PAIRS.ES256.publicKey, { kid: "ES256" })] }) };
+    const { url, caFile, ca } = await httpsIssuer(context, (request, response) =>
+      response.end(request.url?.endsWith("new") === true ? served.new : served.old),
+    );
+    const at = (path: string) => authDocument({ issuers: [{ ...ISSUER, algs: ["EdDSA", "ES256"], jwks: path, jwksCa: caFile }] });
+    const { authority, write } = await openAuthority(context, at(url));
+    const known = async (alg: "EdDSA" | "ES256") =>
+      !("kind" in (await authority.authenticate({ ...bearer(jwtOf(alg)), ticket: null, certificate: null }, null)));
+    assert.equal(await known("EdDSA"), true);
+    writeFileSync(caFile, "");
+    write(at(`${url}?new`));
+    assert.equal(await authority.reload(), true);
+    assert.equal(await known("EdDSA"), true, "until the file is there");
+    writeFileSync(caFile, ca);
+    assert.equal(await authority.reload(), true);
+    assert.deepEqual([await known("ES256"), await known("EdDSA")], [true, false]);
+  });
+
+  test("that fail are not asked for more often because files are read again", async (context) => {
+    let requests = 0;
+    const { url, caFile } = await httpsIssuer(context, (_request, response) => {
+      requests += 1;
+      response.writeHead(500);
+      response.end();
+    });
+    const { authority, lines } = await openAuthority(context, authDocument({ issuers: [{ ...ISSUER, jwks: url, jwksCa: caFile }] }));
+    await until(() => lines.some(({ fault }) => fault === "the answer is 500, not 200"));
+    for (let times = 0; times < 3; times += 1) assert.equal(await authority.reload(), true);
     assert.equal(requests, 1);
   });
 

@@ -153,6 +153,20 @@ describe("serve", () => {
     assert.deepEqual(surroundings.exits, []);
   });
 
+  test("ends at the first signal while it still looks for its cluster", async () => {
+    const surroundings = new FakeSurroundings();
+    const settings = { ...defaultSettings(), storage: "nats://127.0.0.1/b" };
+    const invocation = { dir: "some-dir", settings, version: "1.2.3", switches: new Set<string>() };
+    const start = (): Promise<RunningServer> => new Promise(() => {});
+    const status = serve(invocation, surroundings, { start });
+    surroundings.emit("SIGTERM", "SIGTERM");
+    assert.equal(await status, 0);
+    // The client of NATS goes on connecting: it has to be ended.
+    surroundings.stderr.flush();
+    assert.deepEqual(surroundings.exits, [0]);
+    assert.deepEqual(surroundings.eventNames(), []);
+  });
+
   const seconds: readonly [first: StopSignal, second: StopSignal, afterMs: number, env: Surroundings["env"], exits: number[]][] = [
     ["SIGTERM", "SIGTERM", 0, {}, [143]],
     ["SIGTERM", "SIGHUP", 0, {}, [129]],

@@ -47,7 +47,7 @@ const COLUMNS = 24;
 const UNITS: readonly (readonly [measures: RegExp, unit: string])[] = [
   [/_ratio\b|_limit_bytes\b|busy_seconds/, "percentunit"],
   [/rate\(streamdir_\w+_bytes_total/, "Bps"],
-  [/(?:requests|refusals)_total/, "reqps"],
+  [/(?:requests|refusals|connections_refused)_total/, "reqps"],
   [/_seconds(?:_bucket)?\b/, "s"],
   [/_bytes\b/, "bytes"],
   [/streams_|live_readers|batch_entries/, "short"],

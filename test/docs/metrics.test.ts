@@ -16,7 +16,7 @@ const rules = /```yaml\n(groups:[\s\S]*?)```/.exec(page)?.[1] ?? "";
 const promtool = spawnSync("promtool", ["--version"]);
 const skip = promtool.error === undefined ? false : "promtool is not installed (Debian's package prometheus)";
 
-/** Rules on a failing disk: each alert that these figures must set off, and none beside. */
+/** Rules on a failing disk and a crowd of clients: each alert that these figures must set off, and none beside. */
 const RULE_TEST = `rule_files: [alerts.yml]
 evaluation_interval: 1m
 tests:
@@ -26,6 +26,10 @@ tests:
         values: "1 1 0x10"
       - series: streamdir_refusals_total{code="storage-full"}
         values: "0 0 0 5x10"
+      - series: streamdir_connections_refused_total{limit="all"}
+        values: "0+60x12"
+      - series: streamdir_connections_refused_total{limit="client"}
+        values: "0+600x12"
       - series: up{job="streamdir"}
         values: "1x12"
     alert_rule_test:
@@ -39,6 +43,11 @@ tests:
       - eval_time: 4m
         alertname: StreamdirDiskFull
         exp_alerts: [{ exp_labels: { severity: page, code: storage-full }, exp_annotations: { summary: "Appends are answered 507; make room, the server goes on by itself." } }]
+      - eval_time: 4m
+        alertname: StreamdirOverloaded
+      - eval_time: 10m
+        alertname: StreamdirOverloaded
+        exp_alerts: [{ exp_labels: { severity: page, limit: all }, exp_annotations: { summary: "Requests are answered 503 overloaded, or connections turned away; docs/limits.md has what may be too small." } }]
 `;
 
 describe("docs/metrics.md", () => {
@@ -61,7 +70,7 @@ describe("docs/metrics.md", () => {
     for (const [, code = ""] of rules.matchAll(/code="([\w-]+)"/g)) assert.ok(Object.hasOwn(PROBLEMS, code), code);
   });
 
-  test("has alerts that promtool accepts, and that a full disk sets off", { skip }, () => {
+  test("has alerts that promtool accepts, and that a full disk and too many connections set off", { skip }, () => {
     const dir = tempDir();
     writeFileSync(join(dir, "alerts.yml"), rules);
     writeFileSync(join(dir, "test.yml"), RULE_TEST);

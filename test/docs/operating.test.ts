@@ -6,7 +6,7 @@ import { EXIT } from "../../src/cli/command/verb.js";
 import { PROBLEMS } from "../../src/http/encoding/problems.js";
 import { OPTIONS } from "../../src/options.js";
 import { Page } from "../helpers/page-examples.js";
-import { isSaid, sourceTexts } from "./source-texts.js";
+import { isSaid, loggedTexts, sourceTexts } from "./source-texts.js";
 
 const PAGE = new Page("docs/operating.md").text;
 const SERVE = ["src/cli/serve.ts", "src/cli/command/stop-signals.ts"].map((file) => readFileSync(file, "utf8")).join("\n");
@@ -28,7 +28,10 @@ describe("docs/operating.md", () => {
     const ofVerbs = new Page("docs/cli.md").text;
     for (const status of [refused, missing, unreachable, tryAgain, noRight])
       assert.ok(ofVerbs.includes(`| ${status} | \`EX_`), String(status));
-    const expected = [...Object.values(ofServer), ...ofSecondSignal.map((signal) => 128 + constants.signals[signal])];
+    // V8 aborts where its heap is full; the kernel kills.
+    const ofOthers = [constants.signals.SIGABRT, constants.signals.SIGKILL];
+    const ofSignals = [...ofSecondSignal.map((signal) => constants.signals[signal]), ...ofOthers];
+    const expected = [...Object.values(ofServer), ...ofSignals.map((signal) => 128 + signal)];
     assert.deepEqual(described.sort(), expected.sort());
     for (const status of ofSecondSignal.map((signal) => 128 + constants.signals[signal])) assert.ok(SERVE.includes(String(status)));
   });
@@ -55,6 +58,10 @@ describe("docs/operating.md", () => {
       "dry-run",
       "yes",
       "user",
+      "from",
+      "resume",
+      // of Node
+      "max-old-space-size",
       "auth",
       "only",
     ]);
@@ -68,7 +75,9 @@ describe("docs/operating.md", () => {
     const prose = SYMPTOMS.replaceAll(/```[\s\S]*?```/g, "");
     const quotes = [...prose.matchAll(/`([^`]+)`/g)]
       .map(([, quoted = ""]) => quoted)
-      .filter((quoted) => / \w+ /.test(quoted) && !/^(streamdir|chown|chmod|iostat|ss|ulimit|journalctl|GET) |=/.test(quoted));
+      .filter((quoted) => / \w+ /.test(quoted) && !/^(streamdir|chown|chmod|iostat|ss|ulimit|journalctl|GET) |=/.test(quoted))
+      // V8 says this one.
+      .filter((quoted) => quoted !== "FATAL ERROR: … JavaScript heap out of memory");
     const shown = [...PAGE.matchAll(/^streamdir: (.*)$/gm)].map(([, line = ""]) => line);
     const lines = new Set([...cells, ...quotes, ...shown]);
     assert.ok(lines.size > 25, `${lines.size} lines`);
@@ -76,6 +85,24 @@ describe("docs/operating.md", () => {
       [...lines].filter((line) => !isSaid(line.replace(/^exiting: /, ""), texts)),
       [],
     );
+  });
+
+  test("has every warning and error of the log", () => {
+    const { texts, elsewhere } = loggedTexts((path) => path.startsWith("storage/nats/"));
+    assert.ok(texts.length > 30, `${texts.length} texts`);
+    const pages = SYMPTOMS + new Page("docs/cluster.md").text;
+    const isThere = (text: string): boolean => text.split("…").every((piece) => pages.includes(piece.trim()));
+    assert.deepEqual(
+      texts.filter((text) => !isThere(text)),
+      [],
+    );
+    // Not held to the page: several places make these texts, and hand them to the one that logs.
+    assert.deepEqual([...elsewhere].sort(), [
+      "auth/authority.ts: message",
+      "auth/authority.ts: message",
+      "http/listen/tls-door.ts: message",
+      "http/listen/tls-door.ts: warning",
+    ]);
   });
 
   test("has problems with their status", () => {

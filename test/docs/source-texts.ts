@@ -13,9 +13,7 @@ const VARIES = "\u2026";
 
 /** All texts of src that a user may be shown, with `…` for what varies. */
 export function sourceTexts(): string[] {
-  const paths = readdirSync(SRC, { recursive: true, encoding: "utf8" }).filter((path) => path.endsWith(".ts"));
-  return paths.flatMap((path) => {
-    const file = ts.createSourceFile(path, readFileSync(join(SRC, path), "utf8"), ts.ScriptTarget.Latest, true);
+  return sourceFiles().flatMap((file) => {
     const texts: string[] = [];
     const visit = (node: ts.Node): void => {
       const text = textOf(node);
@@ -29,6 +27,45 @@ export function sourceTexts(): string[] {
     visit(file);
     return texts;
   });
+}
+
+/** What src logs as a warning or an error. */
+export interface LoggedTexts {
+  /** With `…` for what varies. */
+  readonly texts: readonly string[];
+  /** Those that are made elsewhere: the file, and what stands for the text. */
+  readonly elsewhere: readonly string[];
+}
+
+/** The texts of all warnings and errors in the log, but for those of the files that `isLeftOut` says. */
+export function loggedTexts(isLeftOut: (path: string) => boolean): LoggedTexts {
+  const texts: string[] = [];
+  const elsewhere: string[] = [];
+  for (const file of sourceFiles().filter(({ fileName }) => !isLeftOut(fileName))) {
+    const visit = (node: ts.Node): void => {
+      const message = ts.isCallExpression(node) && isLogging(node.expression) ? node.arguments[0] : undefined;
+      if (message !== undefined) {
+        const text = textOf(message);
+        if (text === null) elsewhere.push(`${file.fileName}: ${message.getText()}`);
+        else texts.push(text);
+      }
+      ts.forEachChild(node, visit);
+    };
+    visit(file);
+  }
+  return { texts, elsewhere };
+}
+
+/** Whether it is `log.warn`, `log.error`, or `log[level]`. */
+function isLogging(called: ts.Expression): boolean {
+  const isOfLog = (log: ts.Expression): boolean => /(^|[.#])log$/.test(log.getText());
+  if (ts.isElementAccessExpression(called)) return isOfLog(called.expression);
+  return ts.isPropertyAccessExpression(called) && isOfLog(called.expression) && /^(warn|error)$/.test(called.name.text);
+}
+
+function sourceFiles(): ts.SourceFile[] {
+  const paths = readdirSync(SRC, { recursive: true, encoding: "utf8" }).filter((path) => path.endsWith(".ts"));
+  return paths.map((path) => ts.createSourceFile(path, readFileSync(join(SRC, path), "utf8"), ts.ScriptTarget.Latest, true));
 }
 
 /** A literal, or several that are put together. */

@@ -79,7 +79,7 @@ describe("two containers that share a volume", { skip: lacksNamespaces }, () => 
       const { stderr } = await server.process.ended;
       assert.doesNotMatch(stderr, /warn/);
     }
-    assert.match((await startStreamdir(t, ["repair", server.dir, "--yes"]).ended).stdout, /nothing is left/);
+    assert.match((await startStreamdir(t, ["repair", server.dir, "--yes"]).ended).stdout, /nothing is left|nothing to repair/);
     await server.start(container("third"));
     assert.equal(await contentOf(server, "s"), "first;first;second;");
   });
@@ -165,6 +165,24 @@ describe("one machine", () => {
     await server.killAndRestart();
     assert.equal((await server.stop()).status, 0);
     assert.deepEqual(lockFiles(dir), []);
+  });
+
+  test("a server whose socket was removed keeps its directory, and nobody is told to remove its lock", async (t) => {
+    const server = new RealServer(t, []);
+    await server.start();
+    await put(server, "s");
+    rmSync(join(server.dir, JSON.parse(readFileSync(join(server.dir, "lock"), "utf8")).socket));
+    const stopFirst = new RegExp(
+      `in use by process ${server.process.pid} on .*: it runs and has this directory open, though its socket was removed; stop it first\n$`,
+    );
+    for (const args of [[], ["--force-unlock"]]) assert.match(await refusal(t, server.dir, [], args), stopFirst);
+    assert.match((await startStreamdir(t, ["verify", server.dir]).ended).stderr, stopFirst);
+    await append(server, "s", "kept");
+    assert.equal((await server.stop()).status, 0);
+    assert.deepEqual(lockFiles(server.dir), []);
+    await server.start();
+    assert.equal(await contentOf(server, "s"), "kept");
+    assert.equal((await server.stop()).status, 0);
   });
 
   test("a copy of a directory in use is one of its own", async (t) => {

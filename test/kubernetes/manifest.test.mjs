@@ -7,13 +7,16 @@ import { faultsOf, objects } from "./manifest.mjs";
 const INSTRUCTIONS = instructionsOf(new URL("../../docs/Dockerfile", import.meta.url));
 /** What a stop takes beyond its options, to write out what is not in the streams' files yet: README, Options. */
 const WRITING_MS = 5000;
+/** In place of the address that Kubernetes gives a pod. */
+const POD_ADDRESS = "10.1.2.3";
 
 describe("docs/kubernetes.yaml", () => {
   const found = objects();
   const { spec } = found.get("StatefulSet");
   const pod = spec.template.spec;
   const [container] = pod.containers;
-  const command = parseCommand(container.args.slice(1), {}, [{ name: "serve", summary: "", run: async () => 0 }]);
+  const args = container.args.map((arg) => arg.replace("$(POD_IP)", POD_ADDRESS));
+  const command = parseCommand(args.slice(1), {}, [{ name: "serve", summary: "", run: async () => 0 }]);
 
   for (const [kind, object] of found) {
     test(`has a ${kind} as its schema is`, () => assert.deepEqual(faultsOf(object), []));
@@ -33,13 +36,20 @@ describe("docs/kubernetes.yaml", () => {
     assert.equal(container.args[0], "streamdir");
     assert.equal(command.kind, "run", JSON.stringify(command));
     const port = Number(command.settings.listen.split(":").at(-1));
-    assert.deepEqual(container.ports, [{ name: "http", containerPort: port }]);
+    const [adminHost, adminPort] = command.settings.adminListen.split(":");
+    assert.equal(adminHost, POD_ADDRESS);
+    assert.deepEqual(container.env, [{ name: "POD_IP", valueFrom: { fieldRef: { fieldPath: "status.podIP" } } }]);
+    assert.deepEqual(container.ports, [
+      { name: "http", containerPort: port },
+      { name: "admin", containerPort: Number(adminPort) },
+    ]);
     assert.equal(String(port), only(INSTRUCTIONS, "EXPOSE"));
     const probes = [container.livenessProbe, container.readinessProbe, container.startupProbe].map(({ httpGet }) => httpGet);
+    // On the port of the streams a probe is turned away while clients have all connections, and the pod restarted.
     assert.deepEqual(probes, [
-      { path: "/livez", port: "http" },
-      { path: "/readyz", port: "http" },
-      { path: "/livez", port: "http" },
+      { path: "/livez", port: "admin" },
+      { path: "/readyz", port: "admin" },
+      { path: "/livez", port: "admin" },
     ]);
   });
 

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
+import { readFileSync, writeFileSync } from "node:fs";
 import { createServer, type AddressInfo, type Socket } from "node:net";
 import { after, before, describe, test, type TestContext } from "node:test";
 import { systemClock } from "../../src/ops/clock.js";
@@ -31,6 +32,11 @@ async function open(t: TestContext, address: NatsAddress, credsFile = ""): Promi
   const storage = await openCluster({ address, credsFile, timeoutMs: 30_000, clock: systemClock(), log });
   t.after(() => storage.close());
   return { storage, lines };
+}
+
+/** Servers that have just started have no leader yet. */
+function isNotOfWaiting({ message }: LogLine): boolean {
+  return message !== "waiting for the NATS servers";
 }
 
 /** Holds that a cluster can't be used, and that the one line of why matches. */
@@ -79,7 +85,7 @@ describe("a bucket on three servers", () => {
       const told = lines.find(({ message }) => message === "the NATS cluster is open");
       assert.deepEqual([told?.fields["shards"], told?.fields["replicas"]], [3, 3]);
       assert.deepEqual(
-        lines.filter(({ level }) => level === "warn"),
+        lines.filter(isNotOfWaiting).filter(({ level }) => level === "warn"),
         [],
       );
     }
@@ -178,6 +184,45 @@ describe("servers that can't be used", () => {
     await assertRefused(t, storageAs(""), /the creds file of --nats-creds can't be read: .*ENOENT/, "/nowhere/at.creds");
   });
 
+  // Each tells of the others, also whoever it refuses.
+  test("that want another password, three of them: each is asked once", async (t) => {
+    const more = 'authorization { user: "front", password: "right" }';
+    const cluster = await startServers(t, { size: 3, more });
+    const storageAs = (user: string) => parsed(cluster.storageOf("auth", "?shards=1").replace("//", `//${user}`));
+    // From now on they know each other.
+    await open(t, storageAs("front:right@"));
+    for (const user of ["", "front:wrong@"]) await assertRefused(t, storageAs(user), /authorization/i);
+    const refusals = (): string[] => cluster.members.flatMap(({ said }) => said.filter((line) => line.includes("authentication error")));
+    await until(() => refusals().length >= 2 * cluster.members.length);
+    assert.equal(refusals().length, 2 * cluster.members.length);
+  });
+
+  test("that want another password from now on: told once, and once when they take it again", async (t) => {
+    const cluster = await startServers(t, { size: 3, more: 'authorization { user: "front", password: "first" }' });
+    const address = parsed(cluster.storageOf("auth", "?shards=1").replace("//", "//front:first@"));
+    const { storage, lines } = await open(t, address);
+    const change = (from: string, to: string): void => {
+      for (const [at, { configuration }] of cluster.members.entries()) {
+        writeFileSync(configuration, readFileSync(configuration, "utf8").replace(from, to));
+        cluster.signal(at, "SIGHUP");
+      }
+    };
+    change("first", "second");
+    await until(() => cluster.members.every(({ said }) => said.filter((line) => line.includes("authentication error")).length > 2));
+    await health(storage, /^no server of the NATS cluster is connected: Authorization Violation$/);
+    change("second", "first");
+    await health(storage, null);
+    assert.deepEqual(
+      lines.filter(isNotOfWaiting).map(({ level, message }) => `${level} ${message}`),
+      [
+        "info the NATS cluster is open",
+        "warn the connection to the NATS cluster is lost",
+        "warn a NATS server reports a fault",
+        "info connected to the NATS cluster again",
+      ],
+    );
+  });
+
   test("that are not there, or say nothing", async (t) => {
     const [port = 0] = await freePorts(1);
     await assertRefused(t, parsed(`nats://127.0.0.1:${port}/b`), /no NATS server can be used at 127\.0\.0\.1:\d+: /);
@@ -192,7 +237,9 @@ describe("servers that can't be used", () => {
     const command = startStreamdir(t, ["serve", "--port", "0", "--storage", `nats://127.0.0.1:${silentPort}/b`]);
     const { status, stderr } = await command.ended;
     assert.equal(status, 1);
-    assert.match(stderr, /^streamdir: Cannot start: no NATS server can be used at .*: timeout\n$/);
+    const [waiting = "", ...ended] = stderr.split("\n");
+    assert.match(waiting, /"level":"warn","msg":"waiting for the NATS servers","fault":"no server has answered yet"/);
+    assert.match(ended.join("\n"), /^streamdir: Cannot start: no NATS server can be used at .*: timeout\n$/);
   });
 
   test("one that the connection comes to later is refused, and health says so until there is another", async (t) => {

@@ -25,7 +25,7 @@ async function openLog(t: TestContext, bucket = newBucket(), query = "?shards=2"
   const client = await loadNatsClient();
   const connection = await ClusterConnection.open({ address, credsFile: "", client, clock, log: keptLog().log });
   const opened = await openBucket(connection.requests, address, clock);
-  const log = new JetStreamLog(connection, opened, clock, 5000);
+  const log = new JetStreamLog(connection, opened, clock, 5000, keptLog().log);
   t.after(() => log.close());
   return { log, bucket: opened };
 }

@@ -3,6 +3,7 @@ import { execFileSync } from "node:child_process";
 import { chmodSync, constants, existsSync, readdirSync, readFileSync, renameSync, statSync, symlinkSync, writeFileSync } from "node:fs";
 import { open } from "node:fs/promises";
 import { join } from "node:path";
+import { pathToFileURL } from "node:url";
 import { after, describe, test, type TestContext } from "node:test";
 import { isReadFailure, replaceFile, WatchedFile, withFileLock } from "../../src/ops/watched-file.js";
 import { tempDir } from "../helpers/temp-dir.js";
@@ -111,16 +112,34 @@ describe("the read of a small file", () => {
     assert.equal(await read, "grün");
   });
 
-  test("refuses a pipe into which nobody writes, or nothing more, and takes no thread for it", async () => {
+  test("is empty where nobody opens a pipe to write, which takes no thread, and where a writer writes nothing", async () => {
     const path = join(tempDir(), "a.pipe");
     execFileSync("mkfifo", [path]);
-    const refused = { message: `${path} is a pipe that gave nothing for 0.05 s` };
+    const patience = { writerMs: 50, silenceMs: 3_600_000 };
     // As many as the pool has threads.
-    await Promise.all(Array.from({ length: 4 }, () => assert.rejects(WatchedFile.read(path, 5, 50), refused)));
+    const empty = Array.from({ length: 4 }, () => WatchedFile.read(path, 5, patience));
+    assert.deepEqual(await Promise.all(empty), ["", "", "", ""]);
+    const read = WatchedFile.read(path, 5, patience);
+    await (await open(path, "w")).close();
+    assert.equal(await read, "");
+  });
+
+  test("is refused where the writer of a pipe stays silent", async () => {
+    const path = join(tempDir(), "a.pipe");
+    execFileSync("mkfifo", [path]);
     const writer = await open(path, constants.O_RDWR);
     await writer.write("1");
-    await assert.rejects(WatchedFile.read(path, 5, 50), refused);
+    const refused = { message: `${path} gave nothing for 0.05 s` };
+    await assert.rejects(WatchedFile.read(path, 5, { writerMs: 50, silenceMs: 50 }), refused);
     await writer.close();
+  });
+
+  test("may be typed", { skip: existsSync("/usr/bin/script") ? false : "script is missing" }, () => {
+    const url = pathToFileURL(join(import.meta.dirname, "../../src/ops/watched-file.ts")).href;
+    const program = `import("${url}").then(({ WatchedFile }) => WatchedFile.read("/dev/tty", 9)).then((text) => console.log("typed", text.trim()))`;
+    const command = `${process.execPath} --import tsx -e '${program}'`;
+    const typed = execFileSync("script", ["-qec", command, "/dev/null"], { input: "abc\n\u0004", encoding: "utf8" });
+    assert.match(typed, /typed abc/);
   });
 
   test("tells what the system could not read from what is wrong in it", async () => {

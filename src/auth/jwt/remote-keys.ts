@@ -62,7 +62,7 @@ export class RemoteKeys implements KeySource {
 
   /** Fetches the keys before anybody needs them. */
   warm(): void {
-    if (this.#ageMs() >= KEYS_FRESH_MS) void this.#refresh();
+    if (this.#ageMs() >= KEYS_FRESH_MS && this.#isCool(KEYS_COOLDOWN_MS)) void this.#refresh();
   }
 
   keyFor(header: JwtHeader, algs: readonly Algorithm[]): KeyAnswer | Promise<KeyAnswer> {

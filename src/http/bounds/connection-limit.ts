@@ -1,6 +1,7 @@
 // Limits the connections of a server, so that its files keep enough descriptors.
 
 import type { Socket } from "node:net";
+import type { ConnectionFigures, Crowd } from "../../metrics/connection-figures.js";
 import type { Log } from "../../ops/log.js";
 import type { ConnectionsByClient } from "./connections-by-client.js";
 
@@ -32,18 +33,15 @@ export function connectionLimitFor(freeDescriptors: number, maxConnections = Inf
   return { served: Math.min(open - turnedAway, maxConnections), turnedAway };
 }
 
-/** Whose connections are too many. */
-export type Crowd = "all" | "client";
-
 /** Limits the connections of a server, on all its addresses together. */
 export class ConnectionGate {
   readonly #limit: ConnectionLimit;
   readonly #log: Log;
   readonly #byClient: ConnectionsByClient;
+  readonly #figures: ConnectionFigures;
   readonly #refuse: (socket: Socket, crowd: Crowd) => void;
   /** The oldest first. */
   readonly #turnedAway = new Set<Socket>();
-  #served = 0;
   #hasWarned = false;
 
   /** One function for all connections. */
@@ -53,11 +51,14 @@ export class ConnectionGate {
   constructor(
     limit: ConnectionLimit,
     byClient: ConnectionsByClient,
+    figures: ConnectionFigures,
     log: Log,
     refuse: (socket: Socket, crowd: Crowd) => void,
   ) {
     this.#limit = limit;
     this.#byClient = byClient;
+    this.#figures = figures;
+    figures.limit = limit.served;
     this.#log = log;
     this.#refuse = refuse;
   }
@@ -72,7 +73,9 @@ export class ConnectionGate {
       socket.on("close", this.#onLeft);
       return true;
     }
-    if (isPlain) this.#turnAway(socket, isOfClient ? "client" : "all");
+    const crowd = isOfClient ? "client" : "all";
+    this.#figures.refused(crowd);
+    if (isPlain) this.#turnAway(socket, crowd);
     else socket.destroy();
     return false;
   }
@@ -83,18 +86,19 @@ export class ConnectionGate {
   }
 
   #admits(): boolean {
-    if (this.#served < this.#limit.served) {
-      this.#served += 1;
+    if (this.#figures.open < this.#limit.served) {
+      this.#figures.open += 1;
       return true;
     }
-    if (!this.#hasWarned) this.#log.warn("too many connections: others are turned away", { served: this.#served });
+    const { open } = this.#figures;
+    if (!this.#hasWarned) this.#log.warn("too many connections: others are turned away", { served: open });
     this.#hasWarned = true;
     return false;
   }
 
   #left(): void {
-    this.#served -= 1;
-    if (this.#served < this.#limit.served / 2) this.#hasWarned = false;
+    this.#figures.open -= 1;
+    if (this.#figures.open < this.#limit.served / 2) this.#hasWarned = false;
   }
 
   #turnAway(socket: Socket, crowd: Crowd): void {

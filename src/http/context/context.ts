@@ -1,6 +1,7 @@
 import type { Authority } from "../../auth/authority.js";
 import type { Clock } from "../../ops/clock.js";
 import type { Log } from "../../ops/log.js";
+import type { ConnectionFigures } from "../../metrics/connection-figures.js";
 import type { EventLoopMeter } from "../../metrics/process-figures.js";
 import type { ReadFreshness } from "../../protocol/cache-control.js";
 import type { Settings } from "../../options.js";
@@ -31,6 +32,7 @@ export interface Context {
   readonly unread: UnreadAnswers;
   readonly clients: Clients;
   readonly liveReaders: LiveReaders;
+  readonly connections: ConnectionFigures;
   readonly readBuffers: ReadBuffers;
   /** `null` without `--compress`. */
   readonly compression: Compression | null;

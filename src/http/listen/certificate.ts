@@ -43,7 +43,11 @@ export async function readCertificate(files: Pick<TlsFiles, "cert" | "key">): Pr
 /** Reads the authorities of clients. Throws {@link CertificateError}. */
 export async function readAuthorities(path: string): Promise<TrustedAuthorities> {
   const pem = await read(path);
-  const certificates = parse(path, () => certificatesIn(pem));
+  const certificates = parse(path, () => {
+    const all = certificatesIn(pem);
+    // Node reads a key when it is asked for, and may not know its kind.
+    return all.filter(({ publicKey }) => publicKey.type === "public");
+  });
   parse(path, () => createSecureContext({ ca: pem }));
   return { pem, certificates };
 }

@@ -174,7 +174,14 @@ export class TlsDoor {
       (authorities !== null && authorities.pem !== before.authorities?.pem);
     // A file that can't be read is tried again and again: that changes nothing for those who are connected.
     if (faults.length === 0 || isOther)
-      this.#replace({ certificate: certificate ?? before.certificate, authorities: authorities ?? before.authorities });
+      try {
+        this.#replace({
+          certificate: certificate ?? before.certificate,
+          authorities: authorities ?? before.authorities,
+        });
+      } catch (error) {
+        failed("the TLS files can't be taken")(error);
+      }
     this.#tell(faults);
     return faults.length === 0;
   }

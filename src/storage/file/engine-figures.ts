@@ -1,6 +1,7 @@
 // Gathers the figures of an engine from its parts.
 
 import type { StorageFigures } from "../figures.js";
+import type { EngineState } from "./disk/engine-state.js";
 import type { Journal } from "./journal/journal.js";
 import type { TailCache } from "./memory/tail-cache.js";
 import type { DurableChanges } from "./writing/durable-changes.js";
@@ -10,6 +11,7 @@ export interface FigureSources {
   readonly journal: Pick<Journal, "usage" | "queuedBytes">;
   readonly cache: Pick<TailCache, "bytes" | "unwrittenBytes">;
   readonly changes: Pick<DurableChanges, "appendedBytes">;
+  readonly state: Pick<EngineState, "syncs">;
   readonly tailCacheBytes: number;
 }
 
@@ -39,7 +41,7 @@ export class EngineFigures {
 
   /** All figures as they are now. */
   take(): StorageFigures {
-    const { journal, cache, changes, tailCacheBytes } = this.#sources;
+    const { journal, cache, changes, state, tailCacheBytes } = this.#sources;
     const { fill, sealedFiles } = journal.usage;
     return {
       appendedBytes: changes.appendedBytes,
@@ -53,6 +55,7 @@ export class EngineFigures {
       trimmedBytes: this.#trimmedBytes,
       recoveryMs: this.#recoveryMs,
       recoveredRecords: this.#recoveredRecords,
+      unansweredSeconds: state.syncs.oldestSeconds,
     };
   }
 }

@@ -153,7 +153,7 @@ export class FileStorage implements Storage {
     const nameLog = (this.#nameLog = new NameLog({ ...parts, directoryId, events, recovered, changes, maxBytes }));
     this.streamList = new FileStreamList(parts, { streams, unopened, loader, journal, events, nameLog, maxBytes });
     this.#checkpointer = new Checkpointer(parts, journal, nameLog, options.observer);
-    this.#figures = new EngineFigures({ journal, cache: parts.cache, changes: this.#changes, tailCacheBytes });
+    this.#figures = new EngineFigures({ ...parts, journal, changes, tailCacheBytes });
     parts.writer.on("damaged", (stream, found) => this.#barred(stream, found));
     loader.on("opened", (stream) => this.#opened(stream));
     forkTies.on("unneeded", (stream) => this.release(stream));

@@ -90,8 +90,7 @@ export class ClusterStorage implements Storage {
     this.#edges = new ForkEdges(parts, states, { log, clock, ...tries });
     this.#trims = new Trims(parts, states, this.#publisher, this.#edges, reserve);
     const isIdle = (stream: ClusterStream): boolean => this.#publisher.isIdle(stream);
-    const onUnread = (fault: unknown): void => this.#failed("a stream's news can't be read", fault);
-    this.#watches = new Watches(parts, states, isIdle, onUnread);
+    this.#watches = new Watches(parts, states, isIdle, options.notices);
     this.#lease = new SweepLease(parts, newStreamId());
     this.streamList = new ClusterList(log, clock, (name) => this.#look(name));
     log.listen(
@@ -349,6 +348,7 @@ export class ClusterStorage implements Storage {
       ...this.#trims.figures,
       recoveryMs: 0,
       recoveredRecords: 0,
+      unansweredSeconds: 0,
       cluster: this.#publisher.figures,
     };
   }

@@ -1,11 +1,14 @@
 import type { Timer } from "../../ops/clock.js";
+import type { Log } from "../../ops/log.js";
 import { decodeChange } from "./log/change.js";
-import type { LogMessage } from "./log/replicated-log.js";
+import { LogUnavailableError, type LogMessage } from "./log/replicated-log.js";
 import type { ClusterStream } from "./memory/cluster-stream.js";
 import type { ClusterParts, StateReader } from "./reading/state-reader.js";
 
 /** How often each followed stream is looked at, as its news may have been lost. */
 const REFRESH_MS = 30_000;
+/** When no stream of a shard has failed to be read for as long, what fails next is another outage. */
+const OUTAGE_MS = 2 * REFRESH_MS;
 
 /** How long a stream's news are taken in after another server was first, or was last heard to write. */
 const CONTENDED_MS = 5000;
@@ -26,26 +29,26 @@ export class Watches {
   readonly #parts: ClusterParts;
   readonly #states: StateReader;
   readonly #isIdle: (stream: ClusterStream) => boolean;
-  readonly #onFault: (fault: unknown) => void;
+  readonly #notices: Log;
   readonly #ends = new Map<ClusterStream, () => void>();
   /** Streams that other servers write at the same time. */
   readonly #contended = new Map<ClusterStream, Contended>();
   /** Streams that are to be looked at. */
   readonly #due = new Set<ClusterStream>();
+  /** When a stream of a shard could last not be read. */
+  readonly #unreadAtMs = new Map<number, number>();
   #refreshing = 0;
   #timer: Timer | null = null;
 
-  /** `isIdle` says whether nothing of ours is on its way to a stream's subject: what is heard then is of others. */
-  constructor(
-    parts: ClusterParts,
-    states: StateReader,
-    isIdle: (stream: ClusterStream) => boolean,
-    onFault: (fault: unknown) => void,
-  ) {
+  /**
+   * `isIdle` says whether nothing of ours is on its way to a stream's subject: what is heard then is of others.
+   * `notices` is the server's log.
+   */
+  constructor(parts: ClusterParts, states: StateReader, isIdle: (stream: ClusterStream) => boolean, notices: Log) {
     this.#parts = parts;
     this.#states = states;
     this.#isIdle = isIdle;
-    this.#onFault = onFault;
+    this.#notices = notices;
   }
 
   /** From now on the stream's news are taken in while somebody follows it. */
@@ -117,14 +120,28 @@ export class Watches {
     const isCached = stream.observer !== null;
     try {
       const taken = this.#states.take(stream, decodeChange(message), isCached);
-      if (taken !== undefined) taken.catch(this.#onFault);
+      if (taken !== undefined) taken.catch((fault: unknown) => this.#unread(stream, fault));
     } catch (fault) {
-      this.#onFault(fault);
+      this.#unread(stream, fault);
     }
   }
 
   #refresh(stream: ClusterStream): void {
-    if (stream.created) this.#states.refresh(stream).catch(this.#onFault);
+    if (stream.created) this.#states.refresh(stream).catch((fault: unknown) => this.#unread(stream, fault));
+  }
+
+  /** Once for an outage of a shard: thousands of streams may be followed there. */
+  #unread({ name }: ClusterStream, fault: unknown): void {
+    if (!(fault instanceof LogUnavailableError))
+      return this.#notices.error("a stream's news can't be read", { stream: name, fault: String(fault) });
+    const { clock, subjects } = this.#parts;
+    const shard = subjects.shardOf(name);
+    const nowMs = clock.nowMs();
+    const isNew = nowMs - (this.#unreadAtMs.get(shard) ?? -Infinity) >= OUTAGE_MS;
+    this.#unreadAtMs.set(shard, nowMs);
+    if (!isNew) return;
+    const streams = [...this.#ends.keys()].filter((stream) => subjects.shardOf(stream.name) === shard).length;
+    this.#notices.warn("the news of followed streams can't be read", { streams, fault: String(fault) });
   }
 
   #refreshInTime(): void {
@@ -144,7 +161,8 @@ export class Watches {
     this.#refreshing += 1;
     for (const stream of this.#due) {
       this.#due.delete(stream);
-      if (this.#ends.has(stream) && stream.created) await this.#states.refresh(stream).catch(this.#onFault);
+      if (this.#ends.has(stream) && stream.created)
+        await this.#states.refresh(stream).catch((fault: unknown) => this.#unread(stream, fault));
     }
     this.#refreshing -= 1;
   }

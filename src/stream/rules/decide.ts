@@ -111,8 +111,9 @@ function decideOnClosed(state: DecisionState, command: AppendHead, hasData: bool
     stamp.id === closedBy.id &&
     stamp.epoch === closedBy.epoch &&
     stamp.seq === closedBy.seq;
-  if (hasData && !isTheCloser) return refuseClosed(state.closedAtMs, stamp === null ? undefined : state.markOf(stamp.id));
-  return { kind: "unchanged", producer: stamp === null ? null : (state.markOf(stamp.id) ?? stamp) };
+  const mark = stamp === null ? undefined : state.markOf(stamp.id);
+  if (hasData && !isTheCloser) return refuseClosed(state.closedAtMs, mark);
+  return { kind: "unchanged", producer: stamp === null ? null : (mark ?? stamp) };
 }
 
 /** With the producer's mark: a retry learns whether its append was stored before somebody closed the stream. */

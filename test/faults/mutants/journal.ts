@@ -12,9 +12,9 @@ export const JOURNAL_MUTANTS: readonly Mutant[] = [
   {
     fault: "an append is acknowledged when its frame is handed to the disk",
     file: "storage/file/journal/journal.ts",
-    code: "file.file.writeThen(frame, file.offset, (error) => this.#written(sent, error, startedMs));",
+    code: "file.file.writeThen(frame, file.offset, (error) => this.#written(sent, error));",
     becomes:
-      "this.#settle(sent.entries.splice(0), batch);\n    file.file.writeThen(frame, file.offset, (error) => this.#written(sent, error, startedMs));",
+      "this.#settle(sent.entries.splice(0), batch);\n    file.file.writeThen(frame, file.offset, (error) => this.#written(sent, error));",
     seed: 1,
   },
   {

@@ -6,6 +6,7 @@ import { describe, test, type TestContext } from "node:test";
 import { Clients } from "../../../src/http/bounds/clients.js";
 import { ConnectionsByClient } from "../../../src/http/bounds/connections-by-client.js";
 import { ConnectionGate, connectionLimitFor, type ConnectionLimit } from "../../../src/http/bounds/connection-limit.js";
+import { ConnectionFigures } from "../../../src/metrics/connection-figures.js";
 import { keptLog, type LogLine } from "../../helpers/engine.js";
 
 test("connections leave 320 descriptors to files, and half of them where there are few", () => {
@@ -35,6 +36,7 @@ test("connections are never more than the option says", () => {
 interface Gated {
   readonly server: Server;
   readonly gate: ConnectionGate;
+  readonly figures: ConnectionFigures;
   readonly log: readonly LogLine[];
   /** A new connection, and all that it is sent. */
   connect(from?: string): { readonly socket: net.Socket; readonly text: Promise<string> };
@@ -44,9 +46,9 @@ interface Gated {
 async function gated(t: TestContext, limit: ConnectionLimit, { isTls = false, maxPerClient = Infinity } = {}): Promise<Gated> {
   const server = createServer((_req, res) => res.end("served"));
   const { log, lines } = keptLog();
-  const gate = new ConnectionGate(limit, new ConnectionsByClient(maxPerClient, new Clients("127.0.0.9")), log, (socket, crowd) =>
-    socket.end(`refused ${crowd}`),
-  );
+  const figures = new ConnectionFigures();
+  const byClient = new ConnectionsByClient(maxPerClient, new Clients("127.0.0.9"));
+  const gate = new ConnectionGate(limit, byClient, figures, log, (socket, crowd) => socket.end(`refused ${crowd}`));
   // Listeners of this event take a socket.
   const [serve] = server.listeners("connection") as ((socket: net.Socket) => void)[];
   server.removeAllListeners("connection");
@@ -71,7 +73,7 @@ async function gated(t: TestContext, limit: ConnectionLimit, { isTls = false, ma
     const text = new Promise<string>((resolve) => socket.on("end", () => resolve(said)).on("close", () => resolve(said)));
     return { socket, text };
   };
-  return { server, gate, log: lines, connect };
+  return { server, gate, figures, log: lines, connect };
 }
 
 const REQUEST = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
@@ -116,10 +118,11 @@ describe("the gate that limits connections", () => {
   });
 
   test("cuts what is one too many without an answer where that would need a handshake", async (t) => {
-    const { connect, log } = await gated(t, { served: 1, turnedAway: 1 }, { isTls: true });
+    const { connect, figures, log } = await gated(t, { served: 1, turnedAway: 1 }, { isTls: true });
     assert.match(await answered(connect().socket), /served$/);
     assert.equal(await connect().text, "");
     assert.equal(log.length, 1);
+    assert.deepEqual(figures.refusals()[0], { labels: { limit: "all" }, value: 1 });
   });
 
   test("refuses who has too many by itself, and forgets a refused connection at once", async (t) => {
@@ -145,6 +148,21 @@ describe("the gate that limits connections", () => {
     const open = (): Promise<number> => new Promise((resolve) => server.getConnections((_error, count) => resolve(count)));
     while ((await open()) > 2) await new Promise((resolve) => setImmediate(resolve));
     assert.equal(await open(), 2);
+  });
+
+  test("counts those that are open, and those that were turned away, by whose limit", async (t) => {
+    const { connect, figures, server } = await gated(t, { served: 2, turnedAway: 2 }, { maxPerClient: 1 });
+    const first = connect("127.0.0.2");
+    const second = connect("127.0.0.3");
+    for (const { socket } of [first, second]) assert.match(await answered(socket), /served$/);
+    for (const from of ["127.0.0.2", "127.0.0.4", "127.0.0.5"]) assert.match(await endedText(connect(from)), /^refused/);
+    assert.deepEqual([figures.open, figures.limit], [2, 2]);
+    assert.deepEqual(figures.refusals(), [
+      { labels: { limit: "all" }, value: 2 },
+      { labels: { limit: "client" }, value: 1 },
+    ]);
+    server.closeAllConnections();
+    while (figures.open > 0) await new Promise((resolve) => setImmediate(resolve));
   });
 
   test("cuts those who do not take their refusal when all ends", async (t) => {

@@ -209,6 +209,29 @@ describe("a TLS door", () => {
     );
   });
 
+  test("goes on with its files where something else can't take them, and says so", async (context) => {
+    let times = 0;
+    const {
+      door,
+      log,
+      connect: client,
+      caFile,
+    } = await open(context, authority.issue(), authority.ca, {
+      intervalMs: 3_600_000,
+      onClientAuthorities: () => {
+        if (++times === 2) throw new Error("no such key");
+      },
+    });
+    writeFileSync(caFile, `${authority.ca}\n${makeAuthority().ca}`);
+    assert.equal(await door.reload(), false);
+    assert.deepEqual(
+      log.filter(({ level }) => level === "error").map(({ message, fields }) => [message, fields["fault"]]),
+      [["the TLS files can't be taken", "no such key"]],
+    );
+    assert.equal(await door.reload(), true);
+    assert.equal(await said(await client()), "http/1.1");
+  });
+
   test("takes the authorities that took the place of others while these were read", async (context) => {
     const { replace, trusted, onClientAuthorities } = anotherAuthority();
     const alive = setInterval(() => {}, 60_000); // a watch never keeps the process alive

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { ALL_NAMES } from "../../../src/protocol/names/name-range.js";
+import { NoMajorityError } from "../../../src/storage/storage.js";
 import { LogUnavailableError } from "../../../src/storage/nats/log/replicated-log.js";
 import { created, remove } from "../../helpers/engine.js";
 import { frontEnds, type FrontEnd } from "../../helpers/front-ends.js";
@@ -33,6 +34,18 @@ describe("whoever goes by what a front end hears of streams", () => {
       await created(one.storage, "s");
       await clock.pause(100);
       assert.deepEqual(told, ["missed", "created s"]);
+    });
+  });
+
+  test("is refused a stream or a list, which it may ask for again, while there is no majority", async () => {
+    await withTwo(async (_one, { storage, way }) => {
+      way.last = () => Promise.reject(new LogUnavailableError("there is no leader", ""));
+      way.heads = () => {
+        throw new LogUnavailableError("there is no leader", "");
+      };
+      way.untilLed = () => Promise.resolve(false);
+      await assert.rejects(async () => storage.load("s"), NoMajorityError);
+      await assert.rejects(async () => storage.streamList.names(ALL_NAMES, 10), NoMajorityError);
     });
   });
 

@@ -64,7 +64,7 @@ const MAX_ROUNDS = 50;
  * batch.
  */
 export async function backUp(options: BackupOptions): Promise<BackupSummary> {
-  const { files, dir, dest, force, log, stop } = options;
+  const { files, dir, dest, force, clock, log, stop } = options;
   const from = new Layout(dir);
   const directoryId = await idOf(files, from);
   const destination = await Destination.open(dest, { files, from, directoryId, force, log });
@@ -73,7 +73,7 @@ export async function backUp(options: BackupOptions): Promise<BackupSummary> {
     const places = { files, from, to, doubts, tally: new Tally(), stop };
     for (let pass = 1; ; pass += 1) {
       stop.throwIfAborted();
-      const source = await openSource({ files, layout: from, directoryId, force, log, stop });
+      const source = await openSource({ files, layout: from, directoryId, force, clock, log, stop });
       try {
         return await new Pass(options, { places, source, destination, directoryId }).run();
       } catch (error) {

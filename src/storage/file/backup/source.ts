@@ -1,9 +1,11 @@
 import type { Socket } from "node:net";
 import { dirname, join } from "node:path";
+import type { Clock } from "../../../ops/clock.js";
 import type { Conversation } from "../../../ops/control.js";
 import type { Log } from "../../../ops/log.js";
+import { explainUnusable } from "../directory/directory.js";
 import { decodeHolder } from "../directory/lock-holder.js";
-import { DirectoryError, lockDirectory } from "../directory/lock.js";
+import { DirectoryError, lockDirectory, watchUnlocked } from "../directory/lock.js";
 import { errorCode, readWhole, type SystemFiles } from "../disk/files.js";
 import type { Layout } from "../format/layout.js";
 
@@ -26,6 +28,7 @@ export interface SourceOptions {
   readonly layout: Layout;
   readonly directoryId: Buffer;
   readonly force: boolean;
+  readonly clock: Clock;
   readonly log: Log;
   /** Ends the conversation with its server. */
   readonly stop: AbortSignal;
@@ -41,32 +44,41 @@ const BUSY: ReadonlyMap<string, Conversation> = new Map([
   ["backup", (speaker) => (speaker.end({ error: "backup-running" }), null)],
 ]);
 
-/** How long the server may take for an answer, in milliseconds. */
-const ANSWER_MS = 30_000;
+/** How long the server may take for an answer, in seconds. */
+const ANSWER_SECONDS = 30;
 
 /** Pins the directory with the server that has it open; without one, takes its lock. Throws {@link DirectoryError}. */
 export async function openSource(options: SourceOptions): Promise<Source> {
   const { files, layout, force, log } = options;
-  const connection = await connectToHolder(files, layout);
-  if (connection !== null) return PinnedServer.begin(connection, options);
-  const unlock = await lockDirectory(files, layout.lock, { force, log, conversations: BUSY });
-  const isStill = (): Promise<void> => Promise.resolve();
-  return {
-    isServed: false,
-    batch: () => Promise.resolve(null),
-    assertPinned: () => undefined,
-    confirm: isStill,
-    close: unlock,
-  };
+  try {
+    const holder = await connectToHolder(files, layout);
+    if (holder !== null) return await PinnedServer.begin(holder, options);
+    const unlock = await lockDirectory(files, layout.lock, { force, log, conversations: BUSY });
+    return unservedSource(() => Promise.resolve(), unlock);
+  } catch (error) {
+    if (errorCode(error) !== "EROFS") throw explainUnusable(layout.root, error);
+    // Nobody here can open it either, but somebody elsewhere may.
+    return unservedSource(await watchUnlocked(files, layout, force), () => Promise.resolve());
+  }
+}
+
+function unservedSource(confirm: Source["confirm"], close: Source["close"]): Source {
+  return { isServed: false, batch: () => Promise.resolve(null), assertPinned: () => undefined, confirm, close };
+}
+
+/** A connection to the process that has the directory open. */
+interface Holder {
+  readonly connection: Socket;
+  readonly pid: number;
 }
 
 /** `null` where nobody listens: whether somebody has the directory all the same is found out by taking its lock. */
-async function connectToHolder(files: SystemFiles, layout: Layout): Promise<Socket | null> {
+async function connectToHolder(files: SystemFiles, layout: Layout): Promise<Holder | null> {
   const bytes = await readWhole(files, layout.lock);
   const holder = bytes === null ? null : decodeHolder(bytes);
   if (holder === null || holder.socket === null) return null;
   try {
-    return await files.connect(join(dirname(layout.lock), holder.socket));
+    return { connection: await files.connect(join(dirname(layout.lock), holder.socket)), pid: holder.pid };
   } catch (error) {
     if (["ECONNREFUSED", "ENOENT", "EACCES", "EPERM", "ENOTDIR"].includes(errorCode(error))) return null;
     throw error;
@@ -83,15 +95,20 @@ const REFUSALS: Readonly<Record<string, string>> = {
 class PinnedServer implements Source {
   readonly isServed = true;
   readonly #connection: Socket;
+  readonly #pid: number;
   readonly #root: string;
+  readonly #clock: Clock;
   readonly #lines: object[] = [];
   #waiting: (() => void) | null = null;
   #hasEnded = false;
+  /** The conversation was ended because no answer came. */
+  #isSilent = false;
   /** Why the server ended the conversation, as it says; `null` while it has not. */
   #error: string | null = null;
 
-  static async begin(connection: Socket, { layout, directoryId, stop }: SourceOptions): Promise<PinnedServer> {
-    const server = new PinnedServer(connection, layout.root, stop);
+  static async begin(holder: Holder, options: SourceOptions): Promise<PinnedServer> {
+    const { layout, directoryId } = options;
+    const server = new PinnedServer(holder, options);
     try {
       const greeting = await server.#answer();
       if (!("protocol" in greeting) || greeting.protocol !== 1)
@@ -106,9 +123,11 @@ class PinnedServer implements Source {
     }
   }
 
-  private constructor(connection: Socket, root: string, stop: AbortSignal) {
+  private constructor({ connection, pid }: Holder, { layout, clock, stop }: SourceOptions) {
     this.#connection = connection;
-    this.#root = root;
+    this.#pid = pid;
+    this.#root = layout.root;
+    this.#clock = clock;
     let rest = "";
     connection.setEncoding("utf8").on("data", (chunk: string) => {
       const lines = (rest + chunk).split("\n");
@@ -140,6 +159,10 @@ class PinnedServer implements Source {
     if (this.#error === "journal-room" || this.#error === "disk-full") throw new PinLostError(this.#error);
     if (this.#error !== null && this.#error !== "stopping")
       throw new DirectoryError(`${this.#root}: ${REFUSALS[this.#error] ?? `its server says ${this.#error}`}`);
+    if (this.#isSilent) {
+      const what = `its server (process ${this.#pid}) has not answered for ${ANSWER_SECONDS} s`;
+      throw new DirectoryError(`${this.#root}: ${what}`);
+    }
     if (this.#error !== null || this.#hasEnded)
       throw new DirectoryError(`${this.#root}: its server ended meanwhile: run the backup again`);
   }
@@ -157,12 +180,15 @@ class PinnedServer implements Source {
   }
 
   async #answer(): Promise<object> {
-    const deadline = setTimeout(() => this.#connection.destroy(), ANSWER_MS);
+    const deadline = this.#clock.after(ANSWER_SECONDS * 1000, () => {
+      this.#isSilent = true;
+      this.#connection.destroy();
+    });
     try {
       while (this.#lines.length === 0 && !this.#hasEnded && this.#error === null)
         await new Promise<void>((resolve) => (this.#waiting = resolve));
     } finally {
-      clearTimeout(deadline);
+      deadline.cancel();
     }
     const line = this.#lines.shift();
     if (line === undefined) this.assertPinned();

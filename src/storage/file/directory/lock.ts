@@ -3,11 +3,11 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { systemClock } from "../../../ops/clock.js";
 import { Control, type Conversation } from "../../../ops/control.js";
 import type { Log } from "../../../ops/log.js";
-import { readWhole, removeFile, type Files } from "../disk/files.js";
-import { claimIdOf, claimPath, claimSocket, isLockSocket } from "../format/layout.js";
+import { errorCode, isPathFault, readWhole, removeFile, type Files } from "../disk/files.js";
+import { claimIdOf, claimPath, claimSocket, isLockSocket, Layout } from "../format/layout.js";
 import { Claim, type ClaimOptions } from "./lock-claim.js";
 import { decodeHolder, isElsewhere, standingOf, type Evidence, type LockHolder, type Standing } from "./lock-holder.js";
-import { processStart, thisProcess, type ProcessIdentity } from "./process-identity.js";
+import { hasJournalOpen, processStart, thisProcess, type ProcessIdentity } from "./process-identity.js";
 import type { Reach } from "../disk/sockets.js";
 
 /** The data directory can't be used; the message is one line for a human. */
@@ -89,9 +89,40 @@ export async function lockDirectory(
 export async function assertUnlocked(files: Files, path: string, force: boolean): Promise<void> {
   const options = await optionsFor(files, path, force);
   const holder = await holderOf(options);
-  if (holder !== null && !isOverridden(holder, options)) throw inUse(holder, options);
+  if (holder !== null && !isOverridden(holder, options)) throw await inUse(holder, options);
   const rival = await rivalOf(options, null);
-  if (rival !== null) throw inUse(rival, options);
+  if (rival !== null) throw await inUse(rival, options);
+}
+
+/**
+ * Makes sure that nobody has a directory open, for one who reads it and takes no lock. Resolves to what throws a {@link
+ * DirectoryError} once somebody has opened it since.
+ */
+export async function watchUnlocked(files: Files, layout: Layout, force: boolean): Promise<() => Promise<void>> {
+  // Read before the lock is looked at: whoever takes that later has not changed these yet.
+  const before = await tracesIn(files, layout);
+  await assertUnlocked(files, layout.lock, force);
+  return async () => {
+    if ((await tracesIn(files, layout)) === before) return;
+    throw new DirectoryError(`${layout.root} was opened meanwhile: run it again`);
+  };
+}
+
+/** What changes when somebody opens a directory, also when it is closed again: each start begins a journal file. */
+async function tracesIn(files: Files, { lock, marker, backup, journal }: Layout): Promise<string> {
+  const traces = [await traceOf(async () => (await files.list(journal)).sort().join(" "))];
+  for (const path of [lock, marker, backup])
+    traces.push(await traceOf(async () => (await readWhole(files, path))?.toString("latin1") ?? null));
+  return JSON.stringify(traces);
+}
+
+async function traceOf(look: () => Promise<string | null>): Promise<string | null> {
+  try {
+    return await look();
+  } catch (error) {
+    if (!isPathFault(error)) throw error;
+    return errorCode(error);
+  }
 }
 
 async function optionsFor(
@@ -129,7 +160,7 @@ export async function takeLock(options: LockOptions): Promise<HeldLock> {
       rival = await rivalOf(options, claim);
       // Looked at last: who was among the rivals and has the lock now is seen here.
       const holder = await holderOf(options);
-      if (holder !== null && !isOverridden(holder, options)) throw inUse(holder, options);
+      if (holder !== null && !isOverridden(holder, options)) throw await inUse(holder, options);
       if (rival === null && claim === null) {
         claim = await Claim.publish(options);
         if (claim !== null) continue;
@@ -147,7 +178,7 @@ export async function takeLock(options: LockOptions): Promise<HeldLock> {
   } finally {
     await claim?.end();
   }
-  if (rival !== null) throw inUse(rival, options);
+  if (rival !== null) throw await inUse(rival, options);
   throw new DirectoryError(
     `the directory's lock changes hands too fast (${options.path}, process ${options.self.pid})`,
   );
@@ -254,9 +285,10 @@ const UNSEEN: Readonly<Record<Exclude<Standing, "gone" | "alive">, string>> = {
   "behind-permissions": "this user may not connect to its socket, so whether it still runs can't be seen",
 };
 
-function inUse(occupant: Occupant, { path, self, force }: LockOptions): DirectoryError {
+async function inUse(occupant: Occupant, options: LockOptions): Promise<DirectoryError> {
+  const advice = await adviceOn(occupant, options);
   return new DirectoryError(
-    `the directory is in use by ${nameOf(occupant.holder, self)} (${path})${adviceOn(occupant, force)}`,
+    `the directory is in use by ${nameOf(occupant.holder, options.self)} (${options.path})${advice}`,
   );
 }
 
@@ -266,10 +298,20 @@ function nameOf(holder: LockHolder | null, self: ProcessIdentity): string {
   return `process ${holder.pid} on ${holder.host}${where}`;
 }
 
-function adviceOn({ holder, reach, standing }: Occupant, force: boolean): string {
+async function adviceOn({ holder, reach, standing }: Occupant, { files, path, force }: LockOptions): Promise<string> {
   if (standing !== "alive")
     return `: ${UNSEEN[standing]}; once it certainly does not, --force-unlock takes its lock away`;
   if (reach === "missing" && holder?.socket != null)
-    return ": it runs, but its socket is not here; in a copy of its directory, remove this file";
+    return withoutSocket(holder.pid, await hasJournalOpen(files, holder.pid, new Layout(dirname(path)).journal));
   return force ? ": it runs on this machine, where --force-unlock overrides nobody; stop it first" : "";
+}
+
+const AWAY = ": it runs, but its socket is not here";
+
+/** Of a process that runs. A repair or a backup, and a server that starts, may have no file of the journal open. */
+function withoutSocket(pid: number, hasJournal: boolean | null): string {
+  if (hasJournal === true) return ": it runs and has this directory open, though its socket was removed; stop it first";
+  if (hasJournal === false) return `${AWAY}; in a copy of its directory, remove this file, and otherwise stop it first`;
+  const look = `look whether it has this journal open (ls -l /proc/${pid}/fd | grep journal), and stop it if so`;
+  return `${AWAY}; ${look}; only in a copy of its directory, remove this file`;
 }

@@ -4,6 +4,7 @@ import type { Log } from "../../../ops/log.js";
 import { Retry } from "../../../ops/retry.js";
 import type { Layout } from "../format/layout.js";
 import type { Files } from "./files.js";
+import { SyncWatch } from "./sync-watch.js";
 
 /** The disk, the clock, the log and the state of one engine: all its parts share them. */
 export interface EngineParts {
@@ -31,6 +32,8 @@ interface EngineEvents {
  * `failed` from any of them: the disk did not do what it was told, and nothing is written any more.
  */
 export class EngineState extends EventEmitter<EngineEvents> {
+  /** The writes that the disk has not answered yet. */
+  readonly syncs: SyncWatch;
   readonly #parts: Pick<EngineParts, "clock" | "log">;
   readonly #onFault: (error: Error) => void;
   readonly #retries: Retry[] = [];
@@ -39,6 +42,7 @@ export class EngineState extends EventEmitter<EngineEvents> {
 
   constructor(parts: Pick<EngineParts, "clock" | "log">, onFault: (error: Error) => void) {
     super();
+    this.syncs = new SyncWatch(parts);
     this.#parts = parts;
     this.#onFault = onFault;
   }

@@ -38,6 +38,8 @@ export interface Files {
   reach(path: string): Promise<Reach>;
   /** Lets every user read a file, whatever the umask withholds; only the system's own disk has users. */
   letAllRead?(path: string): Promise<void>;
+  /** `null` where there is nothing; a link is followed. Only the system's own disk has processes to ask after. */
+  status?(path: string): Promise<FileStatus | null>;
 }
 
 /** How a file is opened. */

@@ -236,19 +236,19 @@ export class Journal {
     const batch = this.#batch;
     this.#batch += 1;
     this.#writing = true;
-    const startedMs = this.#parts.clock.nowMs();
     this.#options.observer?.batchSent();
     const sent: SentFrame = { file, offset: file.offset, frame, entries, batch, isInReserve, isThere: false };
-    file.file.writeThen(frame, file.offset, (error) => this.#written(sent, error, startedMs));
+    this.#parts.state.syncs.begin(sent);
+    file.file.writeThen(frame, file.offset, (error) => this.#written(sent, error));
     file.offset = this.#encoder.endOf(file.offset, frame);
     const sizeBytes = this.#supply.sizeOf(file);
     if (file.wantsAllocation(sizeBytes)) this.#supply.extend(file);
     else if (file.offset >= this.#limitOf(file, sizeBytes) / 2) this.#supply.prepare();
   }
 
-  #written(sent: SentFrame, error: Error | null, startedMs: number): void {
+  #written(sent: SentFrame, error: Error | null): void {
     this.#writing = false;
-    const tookMs = this.#parts.clock.nowMs() - startedMs;
+    const tookMs = this.#parts.state.syncs.end(sent);
     reportSync(this.#parts.log, tookMs);
     if (error !== null) return this.#failed(sent, error);
     this.#options.observer?.batchWritten(sent.entries.length, sent.frame.length);

@@ -71,8 +71,9 @@ export class Admission {
     return this.#options.journal.refusal.rejection === "overloaded" ? "overloaded" : null;
   }
 
-  /** What the disk lacks, so that changes, or at least large ones, are refused; `null` when it lacks nothing. */
+  /** What is wrong with the disk, so that changes, or at least large ones, are refused or wait; `null` for nothing. */
   get trouble(): string | null {
+    if (this.#parts.state.syncs.isHanging) return "the disk does not answer";
     const { journal, diskSpace, flusher } = this.#options;
     const { rejection } = journal.refusal;
     if (diskSpace.isFull || rejection === "storage-full" || (flusher.lacksRoom && this.#isBehind))

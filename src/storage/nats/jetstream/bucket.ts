@@ -3,6 +3,7 @@ import type { Clock } from "../../../ops/clock.js";
 import { Subjects } from "../log/subjects.js";
 import { API_ERROR, faultOfAnswer, jsonOf, type ApiAnswer } from "./answers.js";
 import { ClusterUnusableError } from "./nats-client.js";
+import { whyNotPublish, withAdvice } from "./permissions.js";
 import type { Requests } from "./requests.js";
 
 /** A bucket, as it is on the servers. */
@@ -35,25 +36,42 @@ const PAUSE_MS = 250;
 /** The shortest time that servers remember ids of messages for: there are none. */
 const DUPLICATE_WINDOW_NS = 100_000_000;
 
-/** Makes the streams of a bucket, or compares them with what they have to be. Throws {@link ClusterUnusableError}. */
+/** Why the API gives no answer. */
+export const NO_LEADER = "JetStream does not answer: the NATS cluster may have no leader";
+
+/**
+ * Makes the streams of a bucket, or compares them with what they have to be. `onWait` is told why it asks again. Throws
+ * {@link ClusterUnusableError}.
+ */
 export async function openBucket(
   requests: Requests,
   { bucket, replicas, shards }: NatsAddress,
   clock: Clock,
+  onWait: (why: string) => void = () => {},
 ): Promise<Bucket> {
-  const api = new StreamApi(requests, clock);
+  const api = new StreamApi(requests, clock, onWait);
   const name = `SD_${bucket}`;
   const first = await api.settingsOf(`${name}_0`);
   const count = shardsOf(first, shards);
   const copies = replicas ?? first?.num_replicas ?? DEFAULT_REPLICAS;
   for (let shard = 0; shard < count; shard += 1) await api.ensure(shardSettings(bucket, shard, count, copies));
   await api.ensure(touchSettings(bucket, copies));
+  const subjects = new Subjects(bucket, count);
+  await mayBeWritten(requests, subjects);
   return {
-    subjects: new Subjects(bucket, count),
+    subjects,
     shards: Array.from({ length: count }, (_, shard) => `${name}_${shard}`),
     touches: `${name}_touch`,
     replicas: copies,
   };
+}
+
+/** Refuses a bucket whose subjects the user may not publish to. */
+async function mayBeWritten(requests: Requests, subjects: Subjects): Promise<void> {
+  const needed = Array.from({ length: subjects.shards }, (_, shard) => subjects.ofReserve(shard));
+  needed.push(subjects.ofTouch("none"));
+  const faults = await Promise.all(needed.map((subject) => whyNotPublish(requests, subject)));
+  for (const why of faults) if (why !== null) throw new ClusterUnusableError(withAdvice(why));
 }
 
 function shardsOf(first: StreamSettings | null, asked: number | null): number {
@@ -117,11 +135,13 @@ const FREE_FIELDS: ReadonlySet<string> = new Set(["max_bytes", "max_consumers", 
 class StreamApi {
   readonly #requests: Requests;
   readonly #clock: Clock;
+  readonly #onWait: (why: string) => void;
   readonly #untilMs: number;
 
-  constructor(requests: Requests, clock: Clock) {
+  constructor(requests: Requests, clock: Clock, onWait: (why: string) => void) {
     this.#requests = requests;
     this.#clock = clock;
+    this.#onWait = onWait;
     this.#untilMs = clock.nowMs() + PATIENCE_MS;
   }
 
@@ -157,6 +177,7 @@ class StreamApi {
     const payload = body === null ? "" : JSON.stringify(body);
     for (;;) {
       const answer = await this.#requests.ask(`$JS.API.${call}`, payload, ANSWER_TIMEOUT_MS);
+      if (answer.kind === "refused") throw new ClusterUnusableError(withAdvice(answer.why));
       const json = answer.kind === "reply" ? jsonOf(answer.message) : null;
       const fault = json === null ? null : faultOfAnswer(json);
       if (fault?.code === API_ERROR.notEnabled || fault?.code === API_ERROR.notEnabledForAccount)
@@ -166,8 +187,9 @@ class StreamApi {
       if (!mayPass) return json;
       if (this.#clock.nowMs() >= this.#untilMs) {
         if (json !== null) return json;
-        throw new ClusterUnusableError("JetStream does not answer: the NATS cluster may have no leader");
+        throw new ClusterUnusableError(NO_LEADER);
       }
+      this.#onWait(fault?.description ?? NO_LEADER);
       await new Promise<void>((resolve) => void this.#clock.after(PAUSE_MS, resolve));
     }
   }

@@ -3,7 +3,14 @@ import type { Log } from "../../../ops/log.js";
 import { WatchedFile } from "../../../ops/watched-file.js";
 import type { NatsAddress } from "../../../net/storage-address.js";
 import { connectOrDestroy } from "./leftover-sockets.js";
-import { ClusterUnusableError, type NatsClient, type NatsConnection, type NatsConnectOptions } from "./nats-client.js";
+import {
+  ClusterUnusableError,
+  type NatsClient,
+  type NatsConnection,
+  type NatsConnectOptions,
+  type NatsFault,
+} from "./nats-client.js";
+import { kindOf } from "./permissions.js";
 import { Requests } from "./requests.js";
 import { hintOf, identityCheckFor } from "./server-identity.js";
 
@@ -37,7 +44,13 @@ export class ClusterConnection {
   /** Called when a connection is there again: what was published meanwhile was missed. */
   onGap: () => void = () => {};
   #refusal: string | null = null;
+  /** Why a server has ended the connection, or refuses it; `null` where none has said so. */
+  #lastFault: string | null = null;
+  /** Kinds of subjects of which it was logged that the user may not use them. */
+  readonly #forbidden = new Set<string>();
   #isClosing = false;
+  /** Whether a server was left once more in the same outage: what comes of it was told the first time. */
+  #isLeavingAgain = false;
 
   private constructor(
     connection: NatsConnection,
@@ -70,6 +83,10 @@ export class ClusterConnection {
         maxPingOut: MAX_PINGS_OUT,
         ignoreAuthErrorAbort: true,
       };
+      // Servers tell of each other, also whoever they refuse. A client that listens to that tries those which refuse it
+      // for ever: the first connection goes to each server that is named, once.
+      const first = await connectOrDestroy(() => client.connect({ ...asked, ignoreClusterUpdates: true }));
+      await first.close();
       const connection = await connectOrDestroy(() => client.connect(asked));
       const refusal = refusalOf(connection);
       if (refusal === null) return new ClusterConnection(connection, signIn?.file ?? null, options);
@@ -88,7 +105,9 @@ export class ClusterConnection {
 
   /** Why nothing can be asked now; `null` where something can. */
   get fault(): string | null {
-    return this.#refusal ?? (this.requests.isConnected ? null : "no server of the NATS cluster is connected");
+    if (this.#refusal !== null || this.requests.isConnected) return this.#refusal;
+    const why = this.#lastFault === null ? "" : `: ${this.#lastFault}`;
+    return `no server of the NATS cluster is connected${why}`;
   }
 
   /** Calls for each message of a subject. Ends with the function that it returns. */
@@ -101,10 +120,14 @@ export class ClusterConnection {
     if (this.fault === null) this.#connection.publish(subject, text, {});
   }
 
-  /** Connects to another server than the one that is connected, which may be cut off from the others. */
-  leaveServer(): void {
+  /**
+   * Connects to another server than the one that is connected, which may be cut off from the others. `isFirst` says
+   * whether none has been left for that yet since they had a majority.
+   */
+  leaveServer(isFirst: boolean): void {
     if (this.#isClosing || this.fault !== null) return;
-    this.#log.warn("the NATS server sees no majority of the others: trying another", {
+    this.#isLeavingAgain = !isFirst;
+    this.#log[this.#levelUnlessAgain("warn")]("the NATS server sees no majority of the others: trying another", {
       server: this.#connection.info?.server_name ?? "",
     });
     this.#connection.reconnect().catch((fault: unknown) => {
@@ -113,12 +136,29 @@ export class ClusterConnection {
   }
 
   async #follow(): Promise<void> {
-    for await (const { type } of this.#connection.status()) {
+    for await (const { type, error } of this.#connection.status()) {
+      // The client says so of each attempt that a server has refused as well, and in the end of all that it is over.
+      const { isConnected } = this.requests;
       if (type === "disconnect") {
         this.requests.setConnected(false);
-        if (!this.#isClosing) this.#log.warn("the connection to the NATS cluster is lost");
-      } else if (type === "reconnect") this.#reconnected();
+        if (isConnected && !this.#isClosing)
+          this.#log[this.#levelUnlessAgain("warn")]("the connection to the NATS cluster is lost");
+      } else if (type === "reconnect" && !isConnected) this.#reconnected();
+      else if (type === "error" && error !== undefined) this.#refused(error);
     }
+  }
+
+  #refused({ operation = "", subject, message }: NatsFault): void {
+    if (subject === undefined) {
+      if (this.#lastFault !== message) this.#log.warn("a NATS server reports a fault", { fault: message });
+      this.#lastFault = message;
+      return;
+    }
+    if (operation === "publish") this.requests.refuse(subject, message);
+    const kind = `${operation} ${kindOf(subject)}`;
+    if (this.#forbidden.has(kind)) return;
+    this.#forbidden.add(kind);
+    this.#log.error("the user of the NATS servers may not use a subject", { operation, subject });
   }
 
   #reconnected(): void {
@@ -126,10 +166,17 @@ export class ClusterConnection {
     if (refusal !== this.#refusal && refusal !== null)
       this.#log.error("a NATS server can't be used", { fault: refusal });
     this.#refusal = refusal;
+    this.#lastFault = null;
     this.requests.setConnected(refusal === null);
     if (refusal !== null) return;
-    this.#log.info("connected to the NATS cluster again", { server: this.#connection.info?.server_name ?? "" });
+    const server = this.#connection.info?.server_name ?? "";
+    this.#log[this.#levelUnlessAgain("info")]("connected to the NATS cluster again", { server });
+    this.#isLeavingAgain = false;
     this.onGap();
+  }
+
+  #levelUnlessAgain<Level extends "info" | "warn">(level: Level): Level | "debug" {
+    return this.#isLeavingAgain ? "debug" : level;
   }
 
   /** Sends what is on its way and closes. */

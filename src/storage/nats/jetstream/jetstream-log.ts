@@ -1,5 +1,6 @@
 import { randomBytes } from "node:crypto";
 import type { Clock } from "../../../ops/clock.js";
+import type { Log } from "../../../ops/log.js";
 import {
   LogUnavailableError,
   type LogHealth,
@@ -26,6 +27,7 @@ import type { Bucket } from "./bucket.js";
 import type { ClusterConnection } from "./connection.js";
 import { headersOf } from "./header-block.js";
 import type { NatsMessage } from "./nats-client.js";
+import { whyNotPublish, withAdvice } from "./permissions.js";
 import { ShardHealth } from "./shard-health.js";
 
 const ANSWER_TIMEOUT_MS = 2000;
@@ -49,9 +51,11 @@ export class JetStreamLog implements ReplicatedLog {
   readonly #connection: ClusterConnection;
   readonly #bucket: Bucket;
   readonly #health: ShardHealth;
+  /** Why this server may not write, by the shard's JetStream stream. */
+  readonly #refusals = new Map<string, string>();
 
-  /** `patienceMs` is how long a stream's next leader is waited for. */
-  constructor(connection: ClusterConnection, bucket: Bucket, clock: Clock, patienceMs: number) {
+  /** `patienceMs` is how long a stream's next leader is waited for; `notices` is the server's log. */
+  constructor(connection: ClusterConnection, bucket: Bucket, clock: Clock, patienceMs: number, notices: Log) {
     this.#connection = connection;
     this.#bucket = bucket;
     this.maxBodyBytes = connection.maxPayloadBytes - HEAD_ROOM_BYTES;
@@ -60,7 +64,11 @@ export class JetStreamLog implements ReplicatedLog {
       clock,
       ask: (stream) => this.#majorityAgo(stream),
       connectionFault: () => connection.fault,
-      onAllSilent: () => connection.leaveServer(),
+      onAllSilent: (isFirst) => connection.leaveServer(isFirst),
+      onLed: (shard, isLed) => {
+        if (isLed) notices.info(`${shard} has a leader again`);
+        else notices.error(`no leader answers for ${shard}`);
+      },
       patienceMs,
     });
   }
@@ -76,10 +84,18 @@ export class JetStreamLog implements ReplicatedLog {
     const headed = [HEAD_HEADER, head] as const;
     const fields = expected === null ? [headed] : [[EXPECTED_HEADER, String(expected)] as const, headed];
     const sentAtMs = this.#health.nowMs;
+    const stream = this.#streamOf(subject);
     return this.#connection.requests.askFor(subject, body, ANSWER_TIMEOUT_MS, fields, (answer) => {
+      if (answer.kind === "refused") {
+        if (stream !== this.#bucket.touches) this.#refusals.set(stream, withAdvice(answer.why));
+        return answer;
+      }
       if (answer.kind !== "reply") return { kind: answer.kind === "nobody" ? "untaken" : "unknown" };
       const published = publishedOf(answer.message);
-      if (published.kind === "stored") this.#health.held(this.#streamOf(subject), sentAtMs);
+      if (published.kind === "stored") {
+        this.#health.held(stream, sentAtMs);
+        this.#refusals.delete(stream);
+      }
       return published;
     });
   }
@@ -131,8 +147,14 @@ export class JetStreamLog implements ReplicatedLog {
   }
 
   async #majorityAgo(stream: string): Promise<number | null> {
+    if (this.#refusals.has(stream)) await this.#mayWriteAgain(stream);
     const answer = await this.#call(`STREAM.INFO.${stream}`, {});
     return answer === null ? null : majorityAgoMs(answer, this.#bucket.replicas);
+  }
+
+  async #mayWriteAgain(stream: string): Promise<void> {
+    const subject = this.#bucket.subjects.ofReserve(this.#bucket.shards.indexOf(stream));
+    if ((await whyNotPublish(this.#connection.requests, subject)) === null) this.#refusals.delete(stream);
   }
 
   async find(subject: string, sequence: number): Promise<LogMessage | null> {
@@ -267,7 +289,9 @@ export class JetStreamLog implements ReplicatedLog {
   }
 
   health(): LogHealth {
-    return this.#health.health;
+    const { writable, reason } = this.#health.health;
+    const [refusal = null] = this.#bucket.shards.flatMap((shard) => this.#refusals.get(shard) ?? []);
+    return { writable: writable && refusal === null, reason: reason ?? refusal };
   }
 
   close(): Promise<void> {

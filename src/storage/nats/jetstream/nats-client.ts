@@ -35,6 +35,19 @@ export interface NatsServerInfo {
   readonly jetstream?: boolean;
 }
 
+/** What a server refuses; where it is the use of a subject it says of which, and for what. */
+export interface NatsFault {
+  readonly message: string;
+  readonly operation?: string;
+  readonly subject?: string;
+}
+
+/** What becomes of a connection: `disconnect`, `reconnect`, `error` where a server refuses something, and more. */
+export interface NatsStatus {
+  readonly type: string;
+  readonly error?: NatsFault;
+}
+
 /** A connection, which is made again by itself when it is lost. */
 export interface NatsConnection {
   readonly info?: NatsServerInfo;
@@ -47,8 +60,7 @@ export interface NatsConnection {
     subject: string,
     options: { readonly callback: (error: Error | null, message: NatsMessage) => void },
   ): { unsubscribe(): void };
-  /** What becomes of the connection: `disconnect`, `reconnect`, `slowConsumer` and more. */
-  status(): AsyncIterable<{ readonly type: string }>;
+  status(): AsyncIterable<NatsStatus>;
   flush(): Promise<void>;
   /** Leaves the server that is connected for the next. */
   reconnect(): Promise<void>;
@@ -71,6 +83,8 @@ export interface NatsConnectOptions {
   readonly pingInterval: number;
   readonly maxPingOut: number;
   readonly ignoreAuthErrorAbort: boolean;
+  /** Whether servers that are not named are left out. */
+  readonly ignoreClusterUpdates?: boolean;
 }
 
 /** The client. */

@@ -3,12 +3,14 @@ import { stopwatchMs, type Clock, type Timer } from "../../../ops/clock.js";
 import { headerEncoder, type HeaderFields } from "./header-block.js";
 import type { NatsClient, NatsConnection, NatsMessage } from "./nats-client.js";
 
+/** How a request ended without an answer. */
+type NoAnswer = { readonly kind: "nobody" | "silence" } | { readonly kind: "refused"; readonly why: string };
+
 /**
  * How a request ended: with a `reply`; with the certainty that `nobody` has it, as no server serves the subject or none
- * is connected; or in `silence`: it may have been carried out.
+ * is connected, or that it was `refused`, as the user may not ask it; or in `silence`: it may have been carried out.
  */
-export type Answer =
-  { readonly kind: "reply"; readonly message: NatsMessage } | { readonly kind: "nobody" | "silence" };
+export type Answer = { readonly kind: "reply"; readonly message: NatsMessage } | NoAnswer;
 
 /** Whether a message is the last of an answer that has several. */
 export type IsLast = (message: NatsMessage, count: number) => boolean;
@@ -21,7 +23,7 @@ interface Question {
   readonly fields: HeaderFields | null;
   /** Takes a message of the answer; says whether it was the last. */
   readonly onMessage: (message: NatsMessage) => boolean;
-  readonly onEnd: (answer: { readonly kind: "nobody" | "silence" }) => void;
+  readonly onEnd: (answer: NoAnswer) => void;
 }
 
 /** A question that is sent at the end of the turn, and then waits for its answer. */
@@ -46,6 +48,8 @@ export class Requests {
   #outbox: Pending[] = [];
   #count = 0;
   #isConnected = true;
+  /** Why no answer can come; `null` where one can. */
+  #deafness: string | null = null;
   /** One timer for all that waits: it goes off when the first may be over. */
   #timer: Timer | null = null;
   #goesOffAtMs = Infinity;
@@ -57,14 +61,29 @@ export class Requests {
     this.#clock = clock;
     this.#nowMs = nowMs;
     connection.subscribe(`${this.#inbox}.*`, {
-      callback: (_error, message) => this.#take(message.subject.slice(this.#inbox.length + 1), message),
+      callback: (error, message) => {
+        if (error instanceof Error) this.#deafen(error.message);
+        else this.#take(message.subject.slice(this.#inbox.length + 1), message);
+      },
     });
   }
 
   /** Whether a server is connected; when none is any more, what waits ends in silence. */
   setConnected(isConnected: boolean): void {
     this.#isConnected = isConnected;
-    if (!isConnected) for (const pending of [...this.#pending.values()]) this.#end(pending, "silence");
+    if (!isConnected) for (const pending of [...this.#pending.values()]) this.#end(pending, { kind: "silence" });
+  }
+
+  /** A server has refused what was published on a subject: that which was sent first of what waits for its answer. */
+  refuse(subject: string, why: string): void {
+    for (const pending of this.#pending.values())
+      if (pending.subject === subject) return this.#end(pending, { kind: "refused", why });
+  }
+
+  /** The user may not subscribe to the inbox. */
+  #deafen(why: string): void {
+    this.#deafness = why;
+    for (const pending of [...this.#pending.values()]) this.#end(pending, { kind: "refused", why });
   }
 
   get isConnected(): boolean {
@@ -122,7 +141,9 @@ export class Requests {
     if (!this.#isConnected) return Promise.resolve([]);
     const token = this.#nextToken();
     const inbox = `${this.#inbox}.d.${token}`;
-    const callback = (_error: Error | null, message: NatsMessage): void => this.#take(token, message);
+    const callback = (error: Error | null, message: NatsMessage): void => {
+      if (!(error instanceof Error)) this.#take(token, message);
+    };
     const subscription = this.#connection.subscribe(inbox, { callback });
     const gathered = new Promise<readonly NatsMessage[]>((resolve) => {
       this.#put(token, inbox, { subject, payload, timeoutMs, fields: null, ...gathering(isLast, resolve) });
@@ -137,6 +158,7 @@ export class Requests {
 
   #send(question: Question): void {
     if (!this.#isConnected) return question.onEnd({ kind: "nobody" });
+    if (this.#deafness !== null) return question.onEnd({ kind: "refused", why: this.#deafness });
     const token = this.#nextToken();
     this.#put(token, `${this.#inbox}.${token}`, question);
   }
@@ -170,7 +192,7 @@ export class Requests {
       this.#connection.publish(subject, payload, options);
     } catch {
       // It refuses what can't be sent: nothing has gone out.
-      this.#end(pending, "nobody");
+      this.#end(pending, { kind: "nobody" });
     }
   }
 
@@ -181,8 +203,8 @@ export class Requests {
     else pending.endsAtMs = this.#nowMs() + pending.timeoutMs;
   }
 
-  #end(pending: Pending, kind: "nobody" | "silence"): void {
-    if (this.#pending.delete(pending.token)) pending.onEnd({ kind });
+  #end(pending: Pending, answer: NoAnswer): void {
+    if (this.#pending.delete(pending.token)) pending.onEnd(answer);
   }
 
   #goOffAt(atMs: number): void {
@@ -200,7 +222,7 @@ export class Requests {
     const nowMs = this.#nowMs();
     let nextMs = Infinity;
     for (const pending of [...this.#pending.values()]) {
-      if (pending.endsAtMs <= nowMs) this.#end(pending, "silence");
+      if (pending.endsAtMs <= nowMs) this.#end(pending, { kind: "silence" });
       else nextMs = Math.min(nextMs, pending.endsAtMs);
     }
     // Whoever was told may have asked anew.

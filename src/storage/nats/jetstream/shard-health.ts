@@ -26,8 +26,13 @@ export interface ShardHealthOptions {
   readonly ask: (stream: string) => Promise<number | null>;
   /** Says why nobody can be asked at all. */
   readonly connectionFault: () => string | null;
-  /** Called when no shard has had a majority for a while, and again after as long: another server may see more. */
-  readonly onAllSilent: () => void;
+  /**
+   * Called when no shard has had a majority for a while, and again after as long: another server may see more.
+   * `isFirst` says whether a shard had one since the last call.
+   */
+  readonly onAllSilent: (isFirst: boolean) => void;
+  /** Called when a shard has had no leader for so long that the server can't write, and when it has one again. */
+  readonly onLed: (shard: string, isLed: boolean) => void;
   /** How long requests wait for a stream's next leader, in milliseconds: longer than an election takes. */
   readonly patienceMs: number;
   /** Milliseconds since any moment, which no change of the system's time moves. */
@@ -43,6 +48,10 @@ export class ShardHealth {
   readonly #heldAtMs = new Map<string, number>();
   readonly #begunAtMs: number;
   #calledAtMs = -Infinity;
+  /** When nobody could be asked at last: what is silent since then may only not have been asked yet. */
+  #unaskedAtMs = -Infinity;
+  /** Shards of which it was told that they have no leader. */
+  readonly #toldSilent = new Set<string>();
   /** Questions on their way. */
   readonly #asked = new Map<string, Promise<void>>();
   /** Since when streams did not answer; those that have answered again are not here. */
@@ -127,15 +136,40 @@ export class ShardHealth {
     const quiet = shards.filter((shard) => this.#silenceMs(shard) >= PROBE_MS);
     for (const stream of new Set([...quiet, ...this.#leaderlessSinceMs.keys()])) void this.#ask(stream);
     this.#callWhenAllSilent();
+    this.#tellOfLeaders();
     this.#timer = clock.after(PROBE_MS, () => this.#probeQuiet());
   }
 
   #callWhenAllSilent(): void {
     const { shards, onAllSilent, connectionFault } = this.#options;
-    const silenceMs = Math.min(this.nowMs - this.#calledAtMs, ...shards.map((shard) => this.#silenceMs(shard)));
+    const askedMs = this.nowMs - Math.max(this.#calledAtMs, this.#unaskedAtMs);
+    const silenceMs = Math.min(askedMs, ...shards.map((shard) => this.#silenceMs(shard)));
     if (silenceMs <= ALL_SILENT_MS || connectionFault() !== null) return;
+    const heardAtMs = Math.max(...shards.map((shard) => this.#heldAtMs.get(shard) ?? this.#begunAtMs));
+    const isFirst = heardAtMs >= this.#calledAtMs;
     this.#calledAtMs = this.nowMs;
-    onAllSilent();
+    onAllSilent(isFirst);
+  }
+
+  #tellOfLeaders(): void {
+    const { shards, connectionFault, onLed } = this.#options;
+    const { nowMs } = this;
+    if (connectionFault() !== null) {
+      this.#unaskedAtMs = nowMs;
+      return;
+    }
+    for (const shard of shards) {
+      const wasSilent = this.#toldSilent.has(shard);
+      const isSilent = this.#isSilent(shard) && (wasSilent || nowMs - this.#unaskedAtMs > PATIENCE_MS);
+      if (isSilent === wasSilent) continue;
+      if (isSilent) this.#toldSilent.add(shard);
+      else this.#toldSilent.delete(shard);
+      onLed(shard, !isSilent);
+    }
+  }
+
+  #isSilent(shard: string): boolean {
+    return this.#silenceMs(shard) > PATIENCE_MS;
   }
 
   #silenceMs(shard: string): number {
@@ -145,7 +179,7 @@ export class ShardHealth {
   /** Whether each shard has a leader with a majority behind it. */
   get health(): LogHealth {
     const { shards, connectionFault } = this.#options;
-    const silent = shards.filter((shard) => this.#silenceMs(shard) > PATIENCE_MS);
+    const silent = shards.filter((shard) => this.#isSilent(shard));
     const reason = connectionFault() ?? (silent.length === 0 ? null : `no leader answers for ${silent.join(", ")}`);
     return { writable: reason === null, reason };
   }

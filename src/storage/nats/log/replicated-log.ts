@@ -13,12 +13,12 @@ export interface LogMessage {
 
 /**
  * How a publish ended: it is `stored`; another message follows the expected one (`moved`) or is on its way there
- * (`pending`), and this attempt had no effect; nobody took it (`untaken`); there is no room (`full`); or nobody can say
- * (`unknown`).
+ * (`pending`), and this attempt had no effect; nobody took it (`untaken`); this server may not publish it (`refused`);
+ * there is no room (`full`); or nobody can say (`unknown`).
  */
 export type Published =
   | { readonly kind: "stored"; readonly sequence: number }
-  | { readonly kind: "moved" | "pending" | "untaken" | "full" | "unknown" };
+  | { readonly kind: "moved" | "pending" | "untaken" | "refused" | "full" | "unknown" };
 
 /** What a subject is for: the changes of a stream, or the edge of a fork. */
 export type SubjectKind = "streams" | "edges";

@@ -48,6 +48,7 @@ export async function publishAgain(
     if (published.kind === "stored") return published;
     if (published.kind === "full" && !mayBeThere) return { kind: "full" };
     if (published.kind === "moved" && !mayBeThere) return { kind: "moved" };
+    if (published.kind === "refused" && !mayBeThere) return { kind: "untaken" };
     if (published.kind === "unknown") mayBeThere = true;
     if (published.kind === "moved" || published.kind === "pending") {
       const found = await whatFollows(log, subject, draft.change.publication, expected);
@@ -60,8 +61,8 @@ export async function publishAgain(
 }
 
 /**
- * Calls `publish` again until the message is stored, has no room, or the time is over; says how that ended. It may be
- * stored several times.
+ * Calls `publish` again until the message is stored, is refused, has no room, or the time is over; says how that ended.
+ * It may be stored several times.
  */
 export async function publishAnyhow(
   { clock, stopwatchMs, timeoutMs, random }: Omit<PublishingOptions, "log">,
@@ -70,7 +71,7 @@ export async function publishAnyhow(
   const untilMs = stopwatchMs() + timeoutMs;
   for (let pauseMs = MIN_PAUSE_MS; ; pauseMs = Math.min(2 * pauseMs, MAX_PAUSE_MS)) {
     const kind = await publish();
-    if (kind === "stored" || kind === "full" || stopwatchMs() >= untilMs) return kind;
+    if (kind === "stored" || kind === "refused" || kind === "full" || stopwatchMs() >= untilMs) return kind;
     await new Promise<void>((resolve) => void clock.after(pauseMs * (0.5 + random()), resolve));
   }
 }

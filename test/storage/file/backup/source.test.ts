@@ -10,15 +10,27 @@ import { readMarker } from "../../../../src/storage/file/directory/marker.js";
 import { encodeHolder } from "../../../../src/storage/file/directory/lock-holder.js";
 import { thisProcess } from "../../../../src/storage/file/directory/process-identity.js";
 import { claimSocket, Layout } from "../../../../src/storage/file/format/layout.js";
-import { created, keptLog, openFor } from "../../../helpers/engine.js";
+import { created, keptLog, openEngine, openFor } from "../../../helpers/engine.js";
+import { filesWith } from "../../../helpers/backup.js";
+import { ManualClock } from "../../../helpers/manual-clock.js";
 import { tempDir } from "../../../helpers/temp-dir.js";
+import { diskError } from "../../../helpers/watched-files.js";
 
 const ID = Buffer.from("0123456789abcdef", "hex");
 const GREETING = '{"streamdir":"0.1.0","protocol":1,"pid":1}\n';
 
-function optionsFor(root: string): SourceOptions {
+function optionsFor(root: string, more: Partial<SourceOptions> = {}): SourceOptions {
   const { signal: stop } = new AbortController();
-  return { files: systemFiles(false), layout: new Layout(root), directoryId: ID, force: false, log: keptLog().log, stop };
+  const files = systemFiles(false);
+  const layout = new Layout(root);
+  return { files, layout, directoryId: ID, force: false, clock: new ManualClock(), log: keptLog().log, stop, ...more };
+}
+
+/** Files of which those in `root` take no socket. */
+function withoutSockets(root: string, code: string): SourceOptions["files"] {
+  return filesWith((call, path) => {
+    if (call === "listen" && path.startsWith(root)) throw diskError(code);
+  });
 }
 
 /** A directory whose lock is held by something that says `greeting`, and to each line it hears the next of `answers`. */
@@ -103,5 +115,48 @@ describe("a source", () => {
     for (const connection of connections) connection.destroy();
     await assert.rejects(source.batch(), /its server ended meanwhile: run the backup again$/);
     await source.close();
+  });
+
+  test("is refused where the server does not answer, which is no end of it", async (t) => {
+    const clock = new ManualClock();
+    const { options } = await heldBy(t, GREETING, `{"pinned":"${ID.toString("hex")}"}\n`, "");
+    const source = await openSource({ ...options, clock });
+    const asked = source.batch();
+    clock.advance(30_000);
+    const message = `${options.layout.root}: its server (process ${process.pid}) has not answered for 30 s`;
+    await assert.rejects(asked, { message });
+    assert.throws(() => source.assertPinned(), { message });
+    await source.close();
+    assert.equal(clock.pendingCount, 0);
+  });
+
+  test("on a read-only file system goes without a lock, and is refused once somebody has opened it", async () => {
+    const { dir, storage } = await openEngine();
+    await storage.close();
+    const source = await openSource(optionsFor(dir, { files: withoutSockets(dir, "EROFS") }));
+    await source.confirm();
+    source.assertPinned();
+    assert.deepEqual([source.isServed, await source.batch()], [false, null]);
+    const server = await openEngine({ dir });
+    const message = `${dir} was opened meanwhile: run it again`;
+    await assert.rejects(source.confirm(), { message });
+    await server.storage.close();
+    await assert.rejects(source.confirm(), { message }, "also when it was closed since");
+    await source.close();
+  });
+
+  test("on a read-only file system is refused where somebody has it open", async () => {
+    const dir = tempDir();
+    writeFileSync(join(dir, "lock"), JSON.stringify({ pid: 7, host: "elsewhere", boot: "other" }));
+    const options = optionsFor(dir, { files: withoutSockets(dir, "EROFS") });
+    await assert.rejects(openSource(options), /is in use by process 7 on elsewhere/);
+    await (await openSource({ ...options, force: true })).close();
+  });
+
+  test("that can't be locked is named", async () => {
+    const dir = tempDir();
+    await assert.rejects(openSource(optionsFor(dir, { files: withoutSockets(dir, "EIO") })), {
+      message: `the directory ${dir} can't be used: EIO`,
+    });
   });
 });

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { connect } from "node:net";
 import { hostname } from "node:os";
 import { dirname, join } from "node:path";
@@ -154,13 +154,31 @@ describe("the lock", () => {
     }
   });
 
-  test("of a process that runs without its socket is not taken, and the line says what to do with a copy", async () => {
-    const options = lockIn({ 7: "boot 1" });
-    leave(options.path, { ...HERE, socket: `lock.${CLAIM}.sock` });
+  test("of a process that runs without its socket is not taken, and only in a copy the line says to remove it", async (t) => {
+    const options = lockIn({ [process.pid]: "boot 1" });
+    leave(options.path, { ...HERE, pid: process.pid, socket: `lock.${CLAIM}.sock` });
+    const journal = join(dirname(options.path), "journal");
+    const taken = takeLock({ ...options, force: true });
     await assert.rejects(
-      takeLock({ ...options, force: true }),
-      /in use by process 7 on here .*its socket is not here; in a copy of its directory, remove this file/,
+      taken,
+      /it runs, but its socket is not here; in a copy of its directory, remove this file, and otherwise stop it first$/,
     );
+    mkdirSync(journal);
+    const file = await options.files.createNew(join(journal, `${"1".padStart(16, "0")}.journal`));
+    t.after(() => file.close());
+    for (const force of [false, true])
+      await assert.rejects(
+        takeLock({ ...options, force }),
+        /it runs and has this directory open, though its socket was removed; stop it first$/,
+      );
+    // Where the system does not say what a process has open.
+    await assert.rejects(
+      takeLock({ ...options, files: new WatchedFiles() }),
+      new RegExp(
+        `; look whether it has this journal open \\(ls -l /proc/${process.pid}/fd \\| grep journal\\), and stop it if so; only in a copy `,
+      ),
+    );
+    assert.deepEqual(readdirSync(dirname(options.path)).sort(), ["journal", "lock"]);
   });
 
   test("that this user may not ask after is only taken by force", async () => {

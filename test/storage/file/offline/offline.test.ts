@@ -32,6 +32,15 @@ test("a directory that another host has locked is given by force only, and its l
   assert.ok(existsSync(`${dir}/lock`));
 });
 
+test("a directory that was opened and closed since is refused once it was looked at", async () => {
+  const { dir, storage } = await openEngine();
+  await storage.close();
+  const { assertUntouched } = await openOffline(dir, false);
+  await assertUntouched();
+  await (await openEngine({ dir })).storage.close();
+  await assert.rejects(assertUntouched(), { message: `${dir} was opened meanwhile: run it again` });
+});
+
 test("a directory without a marker is refused", async () => {
   await assert.rejects(openOffline(tempDir(), false), /is not a data directory of streamdir/);
 });

@@ -6,6 +6,7 @@ import { JetStreamLog } from "../../../../src/storage/nats/jetstream/jetstream-l
 import type { Answer } from "../../../../src/storage/nats/jetstream/requests.js";
 import { LogUnavailableError } from "../../../../src/storage/nats/log/replicated-log.js";
 import { Subjects } from "../../../../src/storage/nats/log/subjects.js";
+import { keptLog } from "../../../helpers/engine.js";
 import { ManualClock } from "../../../helpers/manual-clock.js";
 
 const OLD = { message: { seq: 1, data: "b2xk" } };
@@ -27,7 +28,8 @@ function logOf(t: TestContext, answers: readonly object[]): { readonly log: JetS
   const connection = { requests: { ask }, maxPayloadBytes: 1024 * 1024, fault: null, close: () => Promise.resolve() };
   const bucket = { shards: ["SD_b_0"], touches: "SD_b_touch", replicas: 3, subjects: new Subjects("b", 1) };
   // It uses no more of them.
-  const log = new JetStreamLog(connection as unknown as ClusterConnection, bucket as unknown as Bucket, new ManualClock(), 5000);
+  const given = [connection as unknown as ClusterConnection, bucket as unknown as Bucket, new ManualClock()] as const;
+  const log = new JetStreamLog(...given, 5000, keptLog().log);
   t.after(() => log.close());
   return { log, asked };
 }

@@ -12,6 +12,7 @@ class SilentConnection extends EventEmitter<{ published: [] }> {
   readonly subjects: string[] = [];
   readonly replies: string[] = [];
   #take: (message: NatsMessage) => void = () => undefined;
+  #refuse: (error: Error) => void = () => undefined;
 
   publish(subject: string, _payload: unknown, { reply = "" }: { readonly reply?: string }): void {
     if (subject === "too-large") throw new Error("max_payload");
@@ -22,7 +23,13 @@ class SilentConnection extends EventEmitter<{ published: [] }> {
 
   subscribe(_subject: string, { callback }: Parameters<NatsConnection["subscribe"]>[1]): { unsubscribe(): void } {
     this.#take = (message) => callback(null, message);
+    this.#refuse = (error) => callback(error, {} as NatsMessage); // the client gives an empty one
     return { unsubscribe: () => undefined };
+  }
+
+  /** The user may not subscribe. */
+  forbid(why: string): void {
+    this.#refuse(new Error(why));
   }
 
   answer(reply: string): void {
@@ -47,6 +54,28 @@ describe("requests", () => {
       (await Promise.all(asked)).map(({ kind }) => kind),
       ["reply", "reply", "reply"],
     );
+  });
+
+  test("whose subject the user may not use are refused, one for each time that a server says so", async () => {
+    const connection = new SilentConnection();
+    const requests = requestsOn(connection);
+    const asked = ["a", "a", "b"].map((subject) => requests.ask(subject, "", 1000));
+    await once(connection, "published");
+    requests.refuse("a", "not a");
+    requests.refuse("c", "not c");
+    assert.deepEqual(await asked[0], { kind: "refused", why: "not a" });
+    for (const reply of connection.replies) connection.answer(reply);
+    assert.deepEqual([(await asked[1])?.kind, (await asked[2])?.kind], ["reply", "reply"]);
+  });
+
+  test("are refused where the user may not have answers", async () => {
+    const connection = new SilentConnection();
+    const requests = requestsOn(connection);
+    const asked = requests.ask("a", "", 1000);
+    connection.forbid("no inbox");
+    assert.deepEqual(await asked, { kind: "refused", why: "no inbox" });
+    assert.deepEqual(await requests.ask("b", "", 1000), { kind: "refused", why: "no inbox" });
+    assert.deepEqual(connection.subjects, []);
   });
 
   test("that ended before they went out are never sent", async () => {

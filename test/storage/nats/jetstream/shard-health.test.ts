@@ -11,6 +11,7 @@ function healthOf(clock: ManualClock, more: Partial<ShardHealthOptions> = {}): S
     ask: async () => null,
     connectionFault: () => null,
     onAllSilent: () => {},
+    onLed: () => {},
     patienceMs: 5000,
     nowMs: () => clock.nowMs(),
     ...more,
@@ -69,21 +70,67 @@ describe("the health of shards", () => {
 
   test("says that no shard has a majority any more, and says it again while that is so", () => {
     const clock = new ManualClock();
-    let calls = 0;
-    const health = healthOf(clock, { onAllSilent: () => (calls += 1) });
+    const calls: boolean[] = [];
+    const health = healthOf(clock, { onAllSilent: (isFirst) => calls.push(isFirst) });
     const pass = (seconds: number): void => {
       for (let second = 0; second < seconds; second += 1) clock.advance(1000);
     };
     pass(5);
     health.held("b", clock.nowMs());
     pass(6);
-    assert.equal(calls, 0, "one shard was led until now");
+    assert.deepEqual(calls, [], "one shard was led until now");
     pass(1);
-    assert.equal(calls, 1);
+    assert.deepEqual(calls, [true]);
     pass(6);
-    assert.equal(calls, 1);
+    assert.deepEqual(calls, [true]);
     pass(1);
-    assert.equal(calls, 2);
+    assert.deepEqual(calls, [true, false]);
+    health.held("a", clock.nowMs());
+    pass(7);
+    assert.deepEqual(calls, [true, false, true]);
+    health.stop();
+  });
+
+  test("tells once that a shard has no leader, and once that it has one again", () => {
+    const clock = new ManualClock();
+    const told: string[] = [];
+    const health = healthOf(clock, { onLed: (shard, isLed) => told.push(`${shard} ${isLed}`) });
+    const pass = (seconds: number): void => {
+      for (let second = 0; second < seconds; second += 1) {
+        clock.advance(1000);
+        health.held("a", clock.nowMs());
+      }
+    };
+    pass(4);
+    assert.deepEqual(told, []);
+    pass(10);
+    assert.deepEqual(told, ["b false"]);
+    health.held("b", clock.nowMs());
+    pass(1);
+    assert.deepEqual(told, ["b false", "b true"]);
+    health.stop();
+  });
+
+  test("tells of no shard that could not be asked, and of one only after that long", () => {
+    const clock = new ManualClock();
+    const told: string[] = [];
+    let fault: string | null = "nobody is connected";
+    const health = healthOf(clock, { onLed: (shard, isLed) => told.push(`${shard} ${isLed}`), connectionFault: () => fault });
+    const pass = (seconds: number): void => {
+      for (let second = 0; second < seconds; second += 1) clock.advance(1000);
+    };
+    pass(10);
+    fault = null;
+    pass(4);
+    assert.deepEqual(told, []);
+    pass(1);
+    assert.deepEqual(told, ["a false", "b false"]);
+    // It stays as it was told while nobody can be asked.
+    fault = "nobody is connected";
+    pass(1);
+    fault = null;
+    pass(3);
+    assert.deepEqual(told, ["a false", "b false"]);
     health.stop();
   });
 

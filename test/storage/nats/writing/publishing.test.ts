@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Published } from "../../../../src/storage/nats/log/replicated-log.js";
-import { append, created, recordOf, settled, startCreate } from "../../../helpers/engine.js";
-import { frontEnds } from "../../../helpers/front-ends.js";
+import { append, created, readAll, recordOf, settled, startCreate } from "../../../helpers/engine.js";
+import { frontEnds, withFrontEnds } from "../../../helpers/front-ends.js";
 import type { MemoryLog } from "../../../helpers/memory-log.js";
 import { Random } from "../../../helpers/random.js";
 import { VirtualClock } from "../../../helpers/virtual-clock.js";
@@ -57,6 +57,22 @@ for (const kind of ["unknown", "untaken"] as const)
       return stop();
     });
   });
+
+test("what this server may not publish is given up at once, and is certainly not there", async () => {
+  await withFrontEnds(async ({ clock }, { storage, way }) => {
+    const stream = await created(storage, "s", "x", { ttlSeconds: 60 });
+    const { publish } = way;
+    answerAll(way, { kind: "refused" });
+    const sinceMs = clock.nowMs();
+    assert.equal(await append(storage, stream, recordOf("y")), "overloaded");
+    assert.equal(storage.touch(stream, 5000), true);
+    assert.equal(await settled(storage, stream), "overloaded");
+    assert.ok(clock.nowMs() - sinceMs < 1000);
+    way.publish = publish;
+    assert.equal(await append(storage, stream, recordOf("z")), "durable");
+    assert.equal(String(await readAll(storage, stream)), "xz");
+  });
+});
 
 /** Has each publish end so. */
 function answerAll(way: MemoryLog, published: Published): void {

@@ -1,0 +1,25 @@
+// Counts the connections of a server.
+
+import type { Sample } from "./exposition.js";
+
+/** Whose connections are too many. */
+export type Crowd = "all" | "client";
+
+/** The connections of the addresses with streams, as they are now, and those that were turned away since the start. */
+export class ConnectionFigures {
+  /** Those that are served. */
+  open = 0;
+  /** How many may be served at a time; `null` where somebody else's server listens. */
+  limit: number | null = null;
+  readonly #refused: Record<Crowd, number> = { all: 0, client: 0 };
+
+  /** A connection was one too many. */
+  refused(crowd: Crowd): void {
+    this.#refused[crowd] += 1;
+  }
+
+  /** Those that were turned away, by whose limit. */
+  refusals(): readonly Sample[] {
+    return Object.entries(this.#refused).map(([limit, value]) => ({ labels: { limit }, value }));
+  }
+}

@@ -1,0 +1,27 @@
+import type { Requests } from "./requests.js";
+
+/** A message with this header is stored only by the JetStream stream of that name. */
+const EXPECTED_STREAM_HEADER = "Nats-Expected-Stream";
+const ANSWER_TIMEOUT_MS = 2000;
+
+/**
+ * Why the user may not publish to a subject; `null` where it may, or where that can't be told. What is published for it
+ * is never stored: it expects a stream that is not there.
+ */
+export async function whyNotPublish(requests: Requests, subject: string): Promise<string | null> {
+  const answer = await requests.ask(subject, "", ANSWER_TIMEOUT_MS, [[EXPECTED_STREAM_HEADER, "none"]]);
+  return answer.kind === "refused" ? answer.why : null;
+}
+
+/** What the permissions of a subject are told by, once for all that are alike: its first tokens. */
+export function kindOf(subject: string): string {
+  return subject
+    .split(".")
+    .slice(0, subject.startsWith("$JS.") ? 5 : 2)
+    .join(".");
+}
+
+/** What kept the user from something, with what to do about it. */
+export function withAdvice(why: string): string {
+  return `the user of the NATS servers may not do what streamdir needs: ${why}; docs/cluster.md has the permissions`;
+}

@@ -1,0 +1,50 @@
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import { append, bytesOf, created, openFor, SMALL, startCreate, type Engine } from "../../helpers/engine.js";
+import { Barrier } from "../../helpers/watched-files.js";
+
+const HANGING = { writable: false, reason: "the disk does not answer", damagedStreams: 0 };
+const WRITABLE = { writable: true, reason: null, damagedStreams: 0 };
+
+function linesOf({ log }: Engine): readonly string[] {
+  return log.filter(({ message }) => message.startsWith("the disk ")).map(({ level, message }) => `${level} ${message}`);
+}
+
+describe("a disk that does not answer", () => {
+  test("is told in the log, the figures and the health while it does not, and when it does again", async (t) => {
+    const engine = await openFor(t);
+    const { storage, files, clock } = engine;
+    const disk = files.holdJournal();
+    const { outcome } = startCreate(storage, "s");
+    await files.idle();
+    assert.deepEqual([storage.figures().unansweredSeconds, storage.health()], [0, WRITABLE]);
+    clock.advance(6000);
+    assert.deepEqual(linesOf(engine), ["error the disk has not answered for 5 s: appends wait until it does"]);
+    assert.deepEqual([storage.figures().unansweredSeconds, storage.health()], [5, WRITABLE]);
+    clock.advance(5000);
+    assert.deepEqual([storage.figures().unansweredSeconds, storage.health()], [10, HANGING]);
+    disk.open();
+    assert.equal(await outcome, "durable");
+    assert.deepEqual([storage.figures().unansweredSeconds, storage.health()], [0, WRITABLE]);
+    assert.deepEqual(linesOf(engine).slice(1), ["info the disk answers again", "warn the disk is slow"]);
+  });
+
+  test("is told where only a large append waits, which goes past the journal", async (t) => {
+    const engine = await openFor(t);
+    const { storage, files, clock } = engine;
+    const stream = await created(storage, "s");
+    const disk = new Barrier();
+    files.gate = ({ kind, path }) => (kind === "sync" && path.endsWith(".seg") ? disk.opened : undefined);
+    const outcome = append(storage, stream, bytesOf(SMALL.journalBypassBytes));
+    await files.idle();
+    clock.advance(11_000);
+    assert.deepEqual(storage.health(), HANGING);
+    disk.open();
+    assert.equal(await outcome, "durable");
+    assert.deepEqual(storage.health(), WRITABLE);
+    assert.deepEqual(linesOf(engine), [
+      "error the disk has not answered for 5 s: appends wait until it does",
+      "info the disk answers again",
+    ]);
+  });
+});

@@ -27,7 +27,9 @@ function expectedProblem(fault: unknown): Problem | null {
   // The engine has logged it, with the place.
   if (fault instanceof DamagedStreamError) return damaged(fault);
   if (fault instanceof NoMajorityError)
-    return problem("overloaded", { detail: "No majority of the NATS servers answers." });
+    return problem("overloaded", {
+      detail: "The NATS servers can't answer for this stream now: /health says whether a majority of them does.",
+    });
   if (fault instanceof StorageBusyError)
     return problem("overloaded", {
       detail:

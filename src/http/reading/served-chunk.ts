@@ -38,10 +38,10 @@ export function serve(stream: Stream, chunk: Chunk, nowMs: number): ServedChunk 
   };
 }
 
-/** Reads that restart a TTL have to reach the server in time, whatever caches are on their way. */
+/** Reads that restart a TTL have to reach the server in time, also through two caches that know nothing of each other. */
 function cacheableMsOf(stream: Stream, nowMs: number): number | null {
   const remainingMs = stream.remainingMs(nowMs);
-  return remainingMs === null || stream.ttl === null ? remainingMs : remainingMs / 2;
+  return remainingMs === null || stream.ttl === null ? remainingMs : remainingMs / 4;
 }
 
 function endOf({ closed, upToDate }: Chunk): AnswerEnd {

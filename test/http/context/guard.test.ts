@@ -8,6 +8,8 @@ import { created, openEngine } from "../../helpers/engine.js";
 import { tokenIn } from "../../helpers/tokens.js";
 import { DamagedStreamError, DeletedStreamError, NoMajorityError, StorageBusyError } from "../../../src/stream/loaded/stream.js";
 
+const NO_ANSWER = "The NATS servers can't answer for this stream now: /health says whether a majority of them does.";
+
 /** A request in the middle of its work, and what becomes of it. */
 class Work {
   readonly problems: Problem[] = [];
@@ -109,7 +111,7 @@ describe("the guard of a request's handler", () => {
 
   test("that meets no majority of a cluster's servers says so", async () => {
     const done = await new Work().do(() => Promise.reject(new NoMajorityError("no leader answers")));
-    assert.deepEqual(done.problems, [{ kind: "refused", code: "overloaded", detail: "No majority of the NATS servers answers." }]);
+    assert.deepEqual(done.problems, [{ kind: "refused", code: "overloaded", detail: NO_ANSWER }]);
     assert.deepEqual(done.logged, []);
   });
 

@@ -166,9 +166,9 @@ describe("GET", () => {
     assert.equal((await server.send("GET", "a")).headers["cache-control"], "public, max-age=30");
   });
 
-  test("of a stream whose TTL it restarts is kept for half of that, so that the next one comes through in time", async (context) => {
+  test("of a stream whose TTL it restarts is kept for a quarter of that, so that the next one comes through in time", async (context) => {
     for (const [ttl, kept] of [
-      ["sliding", "public, max-age=15"],
+      ["sliding", "public, max-age=7"],
       ["fixed", "public, max-age=30"],
     ] as const) {
       const server = await startServer(context, { ttl });

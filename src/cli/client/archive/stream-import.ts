@@ -8,7 +8,7 @@ import { Producer } from "../append/producer.js";
 import { EXIT } from "../../command/verb.js";
 import { isRefused, refusal, type Failure } from "../remote/failure.js";
 import type { Answer } from "../remote/http-client.js";
-import { nextOffsetOf, streamCalled, type Session } from "../session/session.js";
+import { streamCalled, type Session } from "../session/session.js";
 import { StreamData } from "./stream-data.js";
 import { importerOf, type StreamHead } from "./stream-head.js";
 
@@ -43,8 +43,8 @@ export class StreamImport {
   /** Pieces that are stored already. */
   #stored = 0;
   #producer: Producer | null = null;
-  /** Where the stream ended when this import made it; `null` where it has not. */
-  #madeAt: string | null = null;
+  /** Whether this import has made the stream. */
+  #isMade = false;
   /** The stream is there, and it is to be seen whether it is this one. */
   #mustProbe = false;
   /** Whether it is taken for this one where it is open and has no data of its own yet. */
@@ -78,7 +78,7 @@ export class StreamImport {
       return hasPieces ? null : this.#compare();
     }
     if (refused !== null) return this.#refused(refused);
-    this.#madeAt = nextOffsetOf(answer);
+    this.#isMade = true;
     this.#produceFrom(0);
     return null;
   }
@@ -93,33 +93,16 @@ export class StreamImport {
     const answer = await this.#producer.append(this.#bodyOf(piece), false, this.#about);
     if (answer.kind === "answer") return null;
     this.#producer = null;
-    if (!isRefused(answer)) return answer;
-    const left = at === 0 ? await this.#unmake() : `its first ${this.#bytesBefore(at)} bytes are stored`;
-    if (typeof left === "object" && left !== null) return left;
-    return this.#refuse(left === null ? answer.line : `${answer.line}; ${left}`, answer.status);
+    return this.#refused(answer, this.#leftBefore(at));
   }
 
-  #bytesBefore(at: number): number {
-    return this.#head.pieces.slice(0, at).reduce((sum, [bytes]) => sum + bytes, 0);
-  }
-
-  /**
-   * Deletes the stream where this import has made it and nobody has changed it since. Else an empty stream would pass
-   * for what the archive has. What is left of it, in words; `null` for nothing new.
-   */
-  async #unmake(): Promise<string | Failure | null> {
-    if (this.#madeAt === null) return null;
-    const { server } = this.#session;
-    const target = server.target(this.#head.name);
-    const head = await server.askStream({ method: "HEAD", target });
-    if (head.kind === "failure") return head;
-    if (head.status === 404) return null;
-    const isChanged = nextOffsetOf(head) !== this.#madeAt || head.header("stream-closed") === "true";
-    if (head.status === 200 && isChanged) return "others have changed the stream since, so it is left";
-    const answer = head.status === 200 ? await server.askStream({ method: "DELETE", target }) : head;
-    if (answer.kind === "failure") return answer;
-    if (answer.status === 204 || answer.status === 404) return null;
-    return `an empty stream is left: ${refusal(answer, "it can't be deleted").line}`;
+  /** What is there without the piece at a place. Others may write to it by now, so it is not for an import to delete. */
+  #leftBefore(at: number): string {
+    const bytes = this.#head.pieces.slice(0, at).reduce((sum, [length]) => sum + length, 0);
+    if (at > 0) return `its first ${bytes} bytes are stored`;
+    return this.#isMade
+      ? "the stream that was made for it is left, without data"
+      : "the stream was there before, and is as it was";
   }
 
   /** Closes the stream where it was closed, and says what became of it. */
@@ -186,7 +169,7 @@ export class StreamImport {
     const refused = refusal(answer, this.#about);
     const expected = expectedSeq(answer);
     if (refused.code !== "producer-gap")
-      return refused.code === "stream-closed" ? this.#compare() : this.#refused(refused);
+      return refused.code === "stream-closed" ? this.#compare() : this.#refused(refused, this.#leftBefore(0));
     if (expected === 0) return this.#compare();
     const isWhole = expected >= this.#head.pieces.length && !this.#head.closed;
     this.#outcome = outcome(isWhole ? "there" : "continued");
@@ -250,8 +233,9 @@ export class StreamImport {
   }
 
   /** A failure that is of this stream alone does not end the import. */
-  #refused(refused: Failure): Failure | null {
-    return isRefused(refused) ? this.#refuse(refused.line, refused.status) : refused;
+  #refused(refused: Failure, left: string | null = null): Failure | null {
+    const why = left === null ? refused.line : `${refused.line}; ${left}`;
+    return isRefused(refused) ? this.#refuse(why, refused.status) : refused;
   }
 
   #refuse(why: string, status: number = EXIT.refused): null {

@@ -38,7 +38,7 @@ export function serve(stream: Stream, chunk: Chunk, nowMs: number): ServedChunk 
   };
 }
 
-/** Reads that restart a TTL have to reach the server in time, also through two caches that know nothing of each other. */
+/** Reads that restart a TTL have to reach the server in time, also through two caches, one behind the other. */
 function cacheableMsOf(stream: Stream, nowMs: number): number | null {
   const remainingMs = stream.remainingMs(nowMs);
   return remainingMs === null || stream.ttl === null ? remainingMs : remainingMs / 4;

@@ -96,7 +96,7 @@ export class StreamImport {
     return this.#refused(answer, this.#leftBefore(at));
   }
 
-  /** What is there without the piece at a place. Others may write to it by now, so it is not for an import to delete. */
+  /** What is there without the piece at a place. Others may write to it by now: it is not for an import to delete. */
   #leftBefore(at: number): string {
     const bytes = this.#head.pieces.slice(0, at).reduce((sum, [length]) => sum + length, 0);
     if (at > 0) return `its first ${bytes} bytes are stored`;

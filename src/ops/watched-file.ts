@@ -230,8 +230,8 @@ function tryStat(path: string): BigIntStats | null {
 function lookOf(found: BigIntStats | null): string {
   if (found === null) return "none";
   const { dev, ino, size, mtimeNs, ctimeNs } = found;
-  // Each write changes the times of a pipe, and each reader of one finds other bytes.
-  if (found.isFIFO()) return `${dev} ${ino}`;
+  // Each write changes the times of a pipe or a terminal, and each reader of one finds other bytes.
+  if (found.isFIFO() || found.isCharacterDevice()) return `${dev} ${ino}`;
   return `${dev} ${ino} ${size} ${mtimeNs} ${ctimeNs}`;
 }
 

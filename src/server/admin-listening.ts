@@ -9,6 +9,8 @@ import type { ListenPlan } from "../http/listen/plan.js";
 
 /** Connections at a time. A bound of their own: a crowd of clients must not keep out those who watch. */
 const MAX_ADMIN_CONNECTIONS = 64;
+/** Of one address: nor must one of those keep out the others, such as the probes of an orchestrator. */
+const MAX_ADMIN_CONNECTIONS_PER_CLIENT = 16;
 
 /** A server that listens. */
 export interface Listening {
@@ -21,7 +23,7 @@ export async function listenForAdmin(context: Context, plan: ListenPlan, limits:
   const { clock, log, clients } = context;
   const dispatcher = new AdminDispatcher(context);
   const connectionLimit = { served: MAX_ADMIN_CONNECTIONS, turnedAway: 1 };
-  const connectionsByClient = new ConnectionsByClient(Infinity, clients);
+  const connectionsByClient = new ConnectionsByClient(MAX_ADMIN_CONNECTIONS_PER_CLIENT, clients);
   const { responder } = dispatcher;
   const http = new HttpServer({ dispatcher, responder, clock, log, limits, connectionLimit, connectionsByClient });
   return { http, listeners: await http.listen(plan) };

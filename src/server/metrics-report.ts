@@ -103,7 +103,7 @@ function addJournal(page: Exposition, { registry, observations }: MeasuredParts)
   );
   page.gauge(
     "streamdir_oldest_sync_age_seconds",
-    "For how long the disk has not answered the oldest write that appends wait for, in whole seconds; 0 without one.",
+    "For how long the disk has not answered the write to the journal that appends wait for, in whole seconds.",
     unansweredSeconds,
   );
   page.histogram(

@@ -34,7 +34,7 @@ export interface StorageFigures {
   /** What the start took to bring the directory back, in milliseconds, and how many records the journal had. */
   readonly recoveryMs: number;
   readonly recoveredRecords: number;
-  /** For how long the disk has not answered the oldest write that changes wait for; 0 where it has answered all. */
+  /** For how long the disk has not answered the write that changes wait for; 0 where it has answered. */
   readonly unansweredSeconds: number;
   /** Of an engine on a cluster only. */
   readonly cluster?: ClusterFigures;

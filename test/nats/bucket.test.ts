@@ -212,15 +212,10 @@ describe("servers that can't be used", () => {
     await health(storage, /^no server of the NATS cluster is connected: Authorization Violation$/);
     change("second", "first");
     await health(storage, null);
-    assert.deepEqual(
-      lines.filter(isNotOfWaiting).map(({ level, message }) => `${level} ${message}`),
-      [
-        "info the NATS cluster is open",
-        "warn the connection to the NATS cluster is lost",
-        "warn a NATS server reports a fault",
-        "info connected to the NATS cluster again",
-      ],
-    );
+    const told = lines.filter(isNotOfWaiting).map(({ level, message }) => `${level} ${message}\n`);
+    // Twice where it was quicker at a server that still had the first password.
+    const lost = "warn the connection to the NATS cluster is lost\n(warn a NATS server reports a fault\n)?";
+    assert.match(told.join(""), new RegExp(`^info the NATS cluster is open\n(${lost}info connected to the NATS cluster again\n){1,2}$`));
   });
 
   test("that are not there, or say nothing", async (t) => {

@@ -80,8 +80,11 @@ test("a server that is removed for good gives its copies to another", async (t) 
     await load.written(20);
     let removed = { success: false };
     while (!removed.success) {
-      const answer = await admin.request("$JS.API.SERVER.REMOVE", JSON.stringify({ peer: lost }), { timeout: 10_000 });
-      removed = answer.json();
+      // Without a leader of the meta group nobody hears it.
+      const asked = admin.request("$JS.API.SERVER.REMOVE", JSON.stringify({ peer: lost }), { timeout: 2000 });
+      const answer = await asked.catch(() => null);
+      if (answer === null) await pause(250);
+      else removed = answer.json();
     }
     const rest = ["n1", "n2", "n3", "n4"].filter((name) => name !== lost);
     for (const stream of STREAMS) assert.deepEqual(await holdersOf(raw, stream, 3), rest);

@@ -120,7 +120,7 @@ describe("the read of a small file", () => {
     const empty = Array.from({ length: 4 }, () => WatchedFile.read(path, 5, patience));
     assert.deepEqual(await Promise.all(empty), ["", "", "", ""]);
     const read = WatchedFile.read(path, 5, patience);
-    await (await open(path, "w")).close();
+    await (await open(path, constants.O_RDWR)).close(); // without a wait for its reader
     assert.equal(await read, "");
   });
 

@@ -55,7 +55,7 @@ export class EngineFigures {
       trimmedBytes: this.#trimmedBytes,
       recoveryMs: this.#recoveryMs,
       recoveredRecords: this.#recoveredRecords,
-      unansweredSeconds: state.syncs.oldestSeconds,
+      unansweredSeconds: state.syncs.unansweredSeconds,
     };
   }
 }

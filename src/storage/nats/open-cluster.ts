@@ -37,9 +37,17 @@ const SILENT_MS = 2000;
 export async function openCluster(options: OpenClusterOptions): Promise<ClusterStorage> {
   const { clock, log } = options;
   let fault = "no server has answered yet";
-  const waiting = clock.after(SILENT_MS, () => log.warn("waiting for the NATS servers", { fault }));
+  let told: string | null = null;
+  const tell = (): void => {
+    if (told !== fault) log.warn("waiting for the NATS servers", { fault });
+    told = fault;
+  };
+  const waiting = clock.after(SILENT_MS, tell);
   try {
-    return await open(options, (why) => (fault = why));
+    return await open(options, (why) => {
+      fault = why;
+      if (told !== null) tell();
+    });
   } finally {
     waiting.cancel();
   }

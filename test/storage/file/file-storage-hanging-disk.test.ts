@@ -29,7 +29,7 @@ describe("a disk that does not answer", () => {
     assert.deepEqual(linesOf(engine).slice(1), ["info the disk answers again", "warn the disk is slow"]);
   });
 
-  test("is told where only a large append waits, which goes past the journal", async (t) => {
+  test("is not what a large append has that takes as long as its size does", async (t) => {
     const engine = await openFor(t);
     const { storage, files, clock } = engine;
     const stream = await created(storage, "s");
@@ -38,13 +38,9 @@ describe("a disk that does not answer", () => {
     const outcome = append(storage, stream, bytesOf(SMALL.journalBypassBytes));
     await files.idle();
     clock.advance(11_000);
-    assert.deepEqual(storage.health(), HANGING);
+    assert.deepEqual(storage.health(), WRITABLE);
     disk.open();
     assert.equal(await outcome, "durable");
-    assert.deepEqual(storage.health(), WRITABLE);
-    assert.deepEqual(linesOf(engine), [
-      "error the disk has not answered for 5 s: appends wait until it does",
-      "info the disk answers again",
-    ]);
+    assert.deepEqual(linesOf(engine), []);
   });
 });

@@ -234,7 +234,7 @@ export class StreamImport {
 
   /** A failure that is of this stream alone does not end the import. */
   #refused(refused: Failure, left: string | null = null): Failure | null {
-    const why = left === null ? refused.line : `${refused.line}; ${left}`;
+    const why = left === null || refused.status === EXIT.missing ? refused.line : `${refused.line}; ${left}`;
     return isRefused(refused) ? this.#refuse(why, refused.status) : refused;
   }
 

@@ -32,7 +32,7 @@ interface EngineEvents {
  * `failed` from any of them: the disk did not do what it was told, and nothing is written any more.
  */
 export class EngineState extends EventEmitter<EngineEvents> {
-  /** The writes that the disk has not answered yet. */
+  /** How the disk answers the writes of batches. */
   readonly syncs: SyncWatch;
   readonly #parts: Pick<EngineParts, "clock" | "log">;
   readonly #onFault: (error: Error) => void;

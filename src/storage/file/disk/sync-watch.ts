@@ -9,16 +9,18 @@ const WARN_SECONDS = 5;
 const HANG_SECONDS = 10;
 
 /**
- * Knows for how long the disk has not answered a write that others wait for. Looks are counted, as the system's clock
- * may jump, and a batch costs no timer: a write is seen with the first look after it began, up to a second late.
+ * Knows for how long the disk has not answered the write of a batch, of which there is one at a time. Looks are
+ * counted, as the system's clock may jump, and a batch costs no timer: it is seen with the first look after it began,
+ * up to a second late. Large appends are not watched: they take as long as their size does, and each ends with a batch.
  */
 export class SyncWatch {
   readonly #clock: Clock;
   readonly #log: Log;
-  /** When each write that is not answered began, the oldest first. */
-  readonly #startedMs = new Map<object, number>();
-  /** The oldest as of the last look, while it is not answered. */
-  #oldest: object | null = null;
+  #startedMs = 0;
+  /** Whether a write is not answered. */
+  #isWaiting = false;
+  /** Whether a look has seen it. */
+  #isSeen = false;
   #seconds = 0;
   #isLooking = false;
 
@@ -27,8 +29,8 @@ export class SyncWatch {
     this.#log = log;
   }
 
-  /** For how many seconds the oldest write that is not answered has been seen; 0 without one. */
-  get oldestSeconds(): number {
+  /** For how many seconds the write that is not answered has been seen; 0 without one. */
+  get unansweredSeconds(): number {
     return this.#seconds;
   }
 
@@ -37,37 +39,22 @@ export class SyncWatch {
     return this.#seconds >= HANG_SECONDS;
   }
 
-  /** A write with its sync begins; it is known by `key`. */
-  begin(key: object): void {
-    this.#startedMs.set(key, this.#clock.nowMs());
+  /** A write with its sync begins. */
+  begin(): void {
+    this.#startedMs = this.#clock.nowMs();
+    this.#isWaiting = true;
+    this.#isSeen = false;
     if (this.#isLooking) return;
     this.#isLooking = true;
     this.#lookLater();
   }
 
   /** It has succeeded or failed; returns how many milliseconds it took. */
-  end(key: object): number {
-    const nowMs = this.#clock.nowMs();
-    const tookMs = nowMs - (this.#startedMs.get(key) ?? nowMs);
-    this.#startedMs.delete(key);
-    if (key === this.#oldest) this.#answered();
-    return tookMs;
-  }
-
-  /** Watches `work`, which has begun. */
-  async watch(work: Promise<void>): Promise<void> {
-    this.begin(work);
-    try {
-      await work;
-    } finally {
-      this.end(work);
-    }
-  }
-
-  #answered(): void {
+  end(): number {
     if (this.#seconds >= WARN_SECONDS) this.#log.info("the disk answers again", { afterSeconds: this.#seconds });
-    this.#oldest = null;
+    this.#isWaiting = false;
     this.#seconds = 0;
+    return this.#clock.nowMs() - this.#startedMs;
   }
 
   #lookLater(): void {
@@ -75,11 +62,10 @@ export class SyncWatch {
   }
 
   #look(): void {
-    const [oldest] = this.#startedMs.keys();
-    this.#isLooking = oldest !== undefined;
-    if (oldest === undefined) return;
-    if (oldest === this.#oldest) this.#seconds += 1;
-    this.#oldest = oldest;
+    this.#isLooking = this.#isWaiting;
+    if (!this.#isWaiting) return;
+    if (this.#isSeen) this.#seconds += 1;
+    this.#isSeen = true;
     if (this.#seconds === WARN_SECONDS)
       this.#log.error(`the disk has not answered for ${WARN_SECONDS} s: appends wait until it does`);
     this.#lookLater();

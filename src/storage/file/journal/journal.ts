@@ -238,7 +238,7 @@ export class Journal {
     this.#writing = true;
     this.#options.observer?.batchSent();
     const sent: SentFrame = { file, offset: file.offset, frame, entries, batch, isInReserve, isThere: false };
-    this.#parts.state.syncs.begin(sent);
+    this.#parts.state.syncs.begin();
     file.file.writeThen(frame, file.offset, (error) => this.#written(sent, error));
     file.offset = this.#encoder.endOf(file.offset, frame);
     const sizeBytes = this.#supply.sizeOf(file);
@@ -248,7 +248,7 @@ export class Journal {
 
   #written(sent: SentFrame, error: Error | null): void {
     this.#writing = false;
-    const tookMs = this.#parts.state.syncs.end(sent);
+    const tookMs = this.#parts.state.syncs.end();
     reportSync(this.#parts.log, tookMs);
     if (error !== null) return this.#failed(sent, error);
     this.#options.observer?.batchWritten(sent.entries.length, sent.frame.length);

@@ -114,7 +114,7 @@ export class SegmentWriter extends EventEmitter<WriterEvents> {
    * Rejects with a DamagedStreamError when something else is in the segment's place.
    */
   bypass(stream: FileStream, segmentStart: Position, position: Position, payload: Buffer): Promise<void> {
-    const writing = this.#inOrder(stream, async () => {
+    return this.#inOrder(stream, async () => {
       await this.#sidecars.claim(stream);
       await this.#use(stream, segmentStart, async (file) => {
         await this.#fit(stream, segmentStart, file);
@@ -123,7 +123,6 @@ export class SegmentWriter extends EventEmitter<WriterEvents> {
       });
       await this.#enter(stream, [segmentStart], []);
     });
-    return this.#state.syncs.watch(writing);
   }
 
   /** Resolves once no operation is left: the next owner of the directory must not meet one. */

@@ -63,12 +63,14 @@ export function majorityAgoMs(info: ApiAnswer, copies: number): number | null {
   const leader: unknown = Reflect.get(cluster, "leader");
   if (typeof leader !== "string" || leader === "") return null;
   const followers: unknown = Reflect.get(cluster, "replicas");
+  const all = Array.isArray(followers) ? followers : [];
   // Of one from which nothing was ever heard that is 0.
-  const agoNs = (Array.isArray(followers) ? followers : [])
+  const agoNs = all
     .map(({ active }: { readonly active?: number }) => active ?? 0) // as the API has it
     .filter((ns) => ns > 0)
     .sort((left, right) => left - right);
-  const needed = Math.floor(copies / 2);
+  // While a stream gets more copies than it had, whoever serves on knows of the former number.
+  const needed = Math.floor(Math.max(copies, 1 + all.length) / 2);
   const ns = needed === 0 ? 0 : agoNs[needed - 1];
   return ns === undefined ? null : ns / 1e6;
 }

@@ -27,7 +27,7 @@ import type { Bucket } from "./bucket.js";
 import type { ClusterConnection } from "./connection.js";
 import { headersOf } from "./header-block.js";
 import type { NatsMessage } from "./nats-client.js";
-import { whyNotPublish, withAdvice } from "./permissions.js";
+import { publishInVain, withAdvice } from "./permissions.js";
 import { ShardHealth } from "./shard-health.js";
 
 const ANSWER_TIMEOUT_MS = 2000;
@@ -154,7 +154,9 @@ export class JetStreamLog implements ReplicatedLog {
 
   async #mayWriteAgain(stream: string): Promise<void> {
     const subject = this.#bucket.subjects.ofReserve(this.#bucket.shards.indexOf(stream));
-    if ((await whyNotPublish(this.#connection.requests, subject)) === null) this.#refusals.delete(stream);
+    const { kind } = await publishInVain(this.#connection.requests, subject);
+    // Silence, or no server, says nothing about it.
+    if (kind === "reply") this.#refusals.delete(stream);
   }
 
   async find(subject: string, sequence: number): Promise<LogMessage | null> {

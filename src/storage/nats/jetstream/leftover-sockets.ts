@@ -5,8 +5,8 @@ import type { Socket } from "node:net";
 const CHANNEL = "net.client.socket";
 
 /**
- * Runs `connect`, and destroys the sockets that it has opened where it fails: the client of NATS leaves that of a
- * server which accepts and says nothing open, and nobody else can reach it.
+ * Runs `connect`, and destroys the sockets that it leaves: all where it fails, else those of servers that accept and
+ * say nothing. The client of NATS leaves these open, and nobody else can reach them.
  */
 export async function connectOrDestroy<T>(connect: () => Promise<T>): Promise<T> {
   const opened: Socket[] = [];
@@ -18,7 +18,9 @@ export async function connectOrDestroy<T>(connect: () => Promise<T>): Promise<T>
   };
   subscribe(CHANNEL, note);
   try {
-    return await calls.run(true, connect);
+    const connection = await calls.run(true, connect);
+    for (const socket of opened) if (socket.bytesRead === 0) socket.destroy();
+    return connection;
   } catch (fault) {
     for (const socket of opened) socket.destroy();
     throw fault;

@@ -32,6 +32,7 @@ interface Pending extends Question {
   readonly reply: string;
   /** By the clock that never jumps; put off by each message of an answer that has several. */
   endsAtMs: number;
+  isSent: boolean;
 }
 
 const NO_RESPONDERS = 503;
@@ -80,10 +81,11 @@ export class Requests {
       if (pending.subject === subject) return this.#end(pending, { kind: "refused", why });
   }
 
-  /** The user may not subscribe to the inbox. */
+  /** The user may not subscribe to the inbox. What has gone out may be carried out all the same. */
   #deafen(why: string): void {
     this.#deafness = why;
-    for (const pending of [...this.#pending.values()]) this.#end(pending, { kind: "refused", why });
+    for (const pending of [...this.#pending.values()])
+      this.#end(pending, pending.isSent ? { kind: "silence" } : { kind: "refused", why });
   }
 
   get isConnected(): boolean {
@@ -170,7 +172,8 @@ export class Requests {
   #put(token: string, reply: string, { subject, payload, timeoutMs, fields, onMessage, onEnd }: Question): void {
     const endsAtMs = this.#nowMs() + timeoutMs;
     // Written out: with a spread an append costs the front end a sixth more.
-    const pending: Pending = { token, subject, payload, reply, timeoutMs, fields, endsAtMs, onMessage, onEnd };
+    const isSent = false;
+    const pending: Pending = { token, subject, payload, reply, timeoutMs, fields, endsAtMs, isSent, onMessage, onEnd };
     this.#pending.set(token, pending);
     if (endsAtMs < this.#goesOffAtMs) this.#goOffAt(endsAtMs);
     if (this.#outbox.length === 0) setImmediate(() => this.#empty());
@@ -190,6 +193,7 @@ export class Requests {
     try {
       const options = fields === null ? { reply } : { reply, headers: this.#headersOf(fields) };
       this.#connection.publish(subject, payload, options);
+      pending.isSent = true;
     } catch {
       // It refuses what can't be sent: nothing has gone out.
       this.#end(pending, { kind: "nobody" });

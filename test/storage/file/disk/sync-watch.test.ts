@@ -16,65 +16,40 @@ describe("the watch over syncs", () => {
   test("tells how long each took, and needs one timer for many", () => {
     const { syncs, clock, log } = watched();
     for (const tookMs of [0, 3, 900]) {
-      const key = {};
-      syncs.begin(key);
+      syncs.begin();
       clock.advance(tookMs);
-      assert.equal(syncs.end(key), tookMs);
+      assert.equal(syncs.end(), tookMs);
       assert.equal(clock.pendingCount, 1);
     }
     clock.advance(1000);
-    assert.deepEqual([clock.pendingCount, syncs.oldestSeconds, syncs.isHanging, log], [0, 0, false, []]);
+    assert.deepEqual([clock.pendingCount, syncs.unansweredSeconds, syncs.isHanging, log], [0, 0, false, []]);
   });
 
   test("logs once that the disk does not answer, and once that it does again", () => {
     const { syncs, clock, log } = watched();
     for (let round = 1; round <= 2; round += 1) {
-      const key = {};
-      syncs.begin(key);
+      syncs.begin();
       clock.advance(5000);
-      assert.deepEqual([syncs.oldestSeconds, log.length], [4, 2 * round - 2]);
+      assert.deepEqual([syncs.unansweredSeconds, log.length], [4, 2 * round - 2]);
       clock.advance(1000);
-      assert.deepEqual([syncs.oldestSeconds, log.at(-1), syncs.isHanging], [5, ERROR, false]);
+      assert.deepEqual([syncs.unansweredSeconds, log.at(-1), syncs.isHanging], [5, ERROR, false]);
       clock.advance(5000);
-      assert.deepEqual([syncs.oldestSeconds, log.length, syncs.isHanging], [10, 2 * round - 1, true]);
-      syncs.end(key);
+      assert.deepEqual([syncs.unansweredSeconds, log.length, syncs.isHanging], [10, 2 * round - 1, true]);
+      syncs.end();
       assert.deepEqual(log.at(-1), { level: "info", message: "the disk answers again", fields: { afterSeconds: 10 } });
-      assert.deepEqual([syncs.oldestSeconds, syncs.isHanging], [0, false]);
+      assert.deepEqual([syncs.unansweredSeconds, syncs.isHanging], [0, false]);
       clock.advance(1000);
     }
     assert.equal(log.length, 4);
   });
 
-  test("goes by the oldest, and does not take many that are answered for one that is not", () => {
+  test("does not take many that are answered for one that is not", () => {
     const { syncs, clock, log } = watched();
-    const [first, second] = [{}, {}];
-    syncs.begin(first);
-    clock.advance(3000);
-    syncs.begin(second);
-    clock.advance(1000);
-    assert.equal(syncs.oldestSeconds, 3);
-    syncs.end(first);
-    assert.equal(syncs.oldestSeconds, 0);
-    clock.advance(3000);
-    assert.equal(syncs.oldestSeconds, 2);
-    syncs.end(second);
     for (let count = 0; count < 30; count += 1) {
-      const key = {};
-      syncs.begin(key);
+      syncs.begin();
       clock.advance(900);
-      syncs.end(key);
+      syncs.end();
     }
-    assert.deepEqual([syncs.oldestSeconds, log], [0, []]);
-  });
-
-  test("ends with the work that it watches, and passes its failure on", async () => {
-    const { syncs, clock, log } = watched();
-    let fail: (error: Error) => void = () => undefined;
-    const done = syncs.watch(new Promise((_resolve, reject) => (fail = reject)));
-    clock.advance(7000);
-    assert.equal(syncs.oldestSeconds, 6);
-    fail(new Error("as the test wants it"));
-    await assert.rejects(done, /as the test wants it/);
-    assert.deepEqual([syncs.oldestSeconds, log.length], [0, 2]);
+    assert.deepEqual([syncs.unansweredSeconds, log], [0, []]);
   });
 });

@@ -81,7 +81,8 @@ describe("a message of the log", () => {
 describe("how long ago a majority was behind a leader", () => {
   const replicas = [{ active: 3_000_000 }, { active: 700_000_000 }, { active: 5_000_000_000 }, { active: 0 }];
   const table: readonly (readonly [string, unknown, copies: number, ms: number | null])[] = [
-    ["of three copies one follower is enough", { cluster: { leader: "n1", replicas } }, 3, 3],
+    ["of three copies one follower is enough", { cluster: { leader: "n1", replicas: replicas.slice(0, 2) } }, 3, 3],
+    ["of more copies than were known it takes more", { cluster: { leader: "n1", replicas } }, 3, 700],
     ["of five copies two are", { cluster: { leader: "n1", replicas } }, 5, 700],
     ["followers of which nothing was heard do not count", { cluster: { leader: "n1", replicas: replicas.slice(3) } }, 3, null],
     ["a follower that knows no leader counts itself, and says nothing", { cluster: { replicas } }, 3, null],

@@ -5,9 +5,9 @@ import { test, type TestContext } from "node:test";
 import { connectOrDestroy } from "../../../../src/storage/nats/jetstream/leftover-sockets.js";
 
 /** Listens, and says at which port. */
-async function listen(t: TestContext): Promise<number> {
+async function listen(t: TestContext, greeting = ""): Promise<number> {
   const accepted: Socket[] = [];
-  const server = createServer((socket) => accepted.push(socket)).listen(0, "127.0.0.1");
+  const server = createServer((socket) => (accepted.push(socket), socket.write(greeting))).listen(0, "127.0.0.1");
   t.after(() => {
     server.close();
     for (const socket of accepted) socket.destroy();
@@ -35,13 +35,14 @@ test("a failure to connect destroys the sockets that were opened for it, and no 
   assert.deepEqual([own.map(({ destroyed }) => destroyed), others.destroyed], [[true], false]);
 });
 
-test("a connection that is there stays", async (t) => {
-  const port = await listen(t);
-  const socket = await connectOrDestroy(async () => {
+test("a connection that is there stays, and those to servers that said nothing do not", async (t) => {
+  const [silent, port] = [await listen(t), await listen(t, "INFO {}")];
+  const { left, made } = await connectOrDestroy(async () => {
+    const left = connect(silent, "127.0.0.1");
     const made = connect(port, "127.0.0.1");
-    await once(made, "connect");
-    return made;
+    await Promise.all([once(left, "connect"), once(made, "data")]);
+    return { left, made };
   });
-  assert.equal(socket.destroyed, false);
-  socket.destroy();
+  assert.deepEqual([left.destroyed, made.destroyed], [true, false]);
+  made.destroy();
 });

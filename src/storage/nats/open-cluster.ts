@@ -3,7 +3,7 @@ import type { Log } from "../../ops/log.js";
 import type { NatsAddress } from "../../net/storage-address.js";
 import type { StorageObserver } from "../figures.js";
 import { ClusterStorage } from "./cluster-storage.js";
-import { NO_LEADER, openBucket } from "./jetstream/bucket.js";
+import { openBucket } from "./jetstream/bucket.js";
 import { ClusterConnection } from "./jetstream/connection.js";
 import { JetStreamLog } from "./jetstream/jetstream-log.js";
 import { loadNatsClient, type NatsClient } from "./jetstream/nats-client.js";
@@ -59,7 +59,6 @@ async function open(options: OpenClusterOptions, onWait: (why: string) => void):
   const client = options.client ?? (await loadNatsClient());
   const connection = await ClusterConnection.open({ address, credsFile, client, clock, log });
   try {
-    onWait(NO_LEADER);
     const bucket = await openBucket(connection.requests, address, clock, onWait);
     const { maxPayloadBytes } = connection;
     const { replicas, shards } = bucket;

@@ -37,7 +37,7 @@ const PAUSE_MS = 250;
 const DUPLICATE_WINDOW_NS = 100_000_000;
 
 /** Why the API gives no answer. */
-export const NO_LEADER = "JetStream does not answer: the NATS cluster may have no leader";
+const NO_LEADER = "JetStream does not answer: the NATS cluster may have no leader";
 
 /**
  * Makes the streams of a bucket, or compares them with what they have to be. `onWait` is told why it asks again. Throws

@@ -37,7 +37,7 @@ describe("the page, asked again", { skip: lacksChromium, timeout: 240_000 }, () 
       field.value = "typed meanwhile";
     }`);
     await world.sees(ROWS, "1");
-    await world.until("!document.querySelector('.composer button').disabled");
+    await world.until("document.querySelector('.composer button')?.disabled === false");
     assert.equal(await world.page.evaluate("document.querySelector('.composer textarea').value"), "typed meanwhile");
     assert.deepEqual(await (await world.send("GET", "a")).json(), [1]);
     world.hasNoFaults();
@@ -85,7 +85,7 @@ describe("the page, asked again", { skip: lacksChromium, timeout: 240_000 }, () 
   test("appends to a stream that was made by the keyboard, by the keyboard", async (context) => {
     const world = await World.open(context);
     await world.open();
-    await world.until("!document.querySelector('#create').disabled");
+    await world.until("document.querySelector('#create')?.disabled === false");
     await world.page.press("n");
     await world.page.type("a");
     await world.page.press("Enter");
@@ -119,7 +119,7 @@ describe("the page, asked again", { skip: lacksChromium, timeout: 240_000 }, () 
     await world.sees("#notice.bad", "JSON");
     await world.fill(".composer textarea", "3");
     await world.click("Append");
-    await world.until("document.querySelector('.composer textarea').value === ''");
+    await world.until("document.querySelector('.composer textarea')?.value === ''");
     assert.equal(await world.page.evaluate("document.querySelector('#notice').textContent"), "");
     world.hasNoFaults(/favicon|400/);
   });

@@ -103,7 +103,7 @@ export class Watches {
     );
     this.#timer ??= this.#parts.clock.after(REFRESH_MS, () => this.#refreshInTime());
     // What came before the hints began.
-    this.#refresh(stream);
+    void this.#refresh(stream);
   }
 
   #end(stream: ClusterStream): void {
@@ -115,7 +115,7 @@ export class Watches {
     if (message.sequence <= stream.sequence || !stream.created) return;
     const contended = this.#contended.get(stream);
     if (contended !== undefined && this.#isIdle(stream)) contended.heardAtMs = this.#parts.clock.nowMs();
-    if (message.previous !== stream.sequence) return this.#refresh(stream);
+    if (message.previous !== stream.sequence) return void this.#refresh(stream);
     // What nobody follows is taken in so that the next append is first: kept, it would cost as much again to collect.
     const isCached = stream.observer !== null;
     try {
@@ -126,8 +126,9 @@ export class Watches {
     }
   }
 
-  #refresh(stream: ClusterStream): void {
-    if (stream.created) this.#states.refresh(stream).catch((fault: unknown) => this.#unread(stream, fault));
+  /** Never rejects. */
+  async #refresh(stream: ClusterStream): Promise<void> {
+    if (stream.created) await this.#states.refresh(stream).catch((fault: unknown) => this.#unread(stream, fault));
   }
 
   /** Once for an outage of a shard: thousands of streams may be followed there. */
@@ -161,8 +162,7 @@ export class Watches {
     this.#refreshing += 1;
     for (const stream of this.#due) {
       this.#due.delete(stream);
-      if (this.#ends.has(stream) && stream.created)
-        await this.#states.refresh(stream).catch((fault: unknown) => this.#unread(stream, fault));
+      if (this.#ends.has(stream)) await this.#refresh(stream);
     }
     this.#refreshing -= 1;
   }

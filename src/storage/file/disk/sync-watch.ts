@@ -11,7 +11,8 @@ const HANG_SECONDS = 10;
 /**
  * Knows for how long the disk has not answered the write of a batch, of which there is one at a time. Looks are
  * counted, as the system's clock may jump, and a batch costs no timer: it is seen with the first look after it began,
- * up to a second late. Large appends are not watched: they take as long as their size does, and each ends with a batch.
+ * up to a second late. Large appends are not watched, as they take as long as their size does: a hang of theirs alone
+ * is not seen, for the batch that each ends with does not begin.
  */
 export class SyncWatch {
   readonly #clock: Clock;

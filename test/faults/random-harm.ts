@@ -1,6 +1,6 @@
 import { readJournalFile } from "../../src/storage/file/journal/journal-reader.js";
 import { journalSequenceOf, Layout, sidecarPath } from "../../src/storage/file/format/layout.js";
-import { decodeRecords, FRAME_HEADER_BYTES, type Frame } from "../../src/storage/file/format/record.js";
+import { decodeRecords, FRAME_HEADER_BYTES, SECTOR_BYTES, type Frame } from "../../src/storage/file/format/record.js";
 import { decodeSidecar } from "../../src/storage/file/format/sidecar.js";
 import type { Random } from "../helpers/random.js";
 import type { SimulatedDisk } from "../helpers/simulated-disk.js";
@@ -107,7 +107,16 @@ function cutJournal(disk: SimulatedDisk, random: Random, frames: readonly Placed
   const isUnused = length < (own[0]?.to ?? 0) && own.length < frames.length;
   // One that a repair or an earlier start left may be no longer than its frame.
   const isSilent = own.every(({ frame }) => frame.fileBytes <= length);
-  return { what: `${newest.path} cut off at ${length}`, concerns: null, mayGoUnnoticed: isUnused || isSilent, directory: null };
+  const mayGoUnnoticed = isUnused || isSilent || hidesGap(own, length);
+  return { what: `${newest.path} cut off at ${length}`, concerns: null, mayGoUnnoticed, directory: null };
+}
+
+/** Whether all frames behind a gap that an earlier harm left go, so that what is left looks as if nothing had ever been there. */
+function hidesGap(own: readonly PlacedFrame[], length: number): boolean {
+  return own.some(({ from, to }, index) => {
+    const end = own[index - 1]?.to ?? 0;
+    return from > end && to > length && length - end >= SECTOR_BYTES;
+  });
 }
 
 function removeJournal(disk: SimulatedDisk, random: Random, frames: readonly PlacedFrame[]): Harm | null {

@@ -103,7 +103,7 @@ function addJournal(page: Exposition, { registry, observations }: MeasuredParts)
   );
   page.gauge(
     "streamdir_oldest_sync_age_seconds",
-    "For how long the disk has not answered the write to the journal that appends wait for, in whole seconds.",
+    "For how long the disk has not answered a write that appends wait for, in whole seconds.",
     unansweredSeconds,
   );
   page.histogram(

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { append, bytesOf, created, openFor, SMALL, startCreate, type Engine } from "../../helpers/engine.js";
-import { Barrier } from "../../helpers/watched-files.js";
+import { Barrier, failing, SEGMENT } from "../../helpers/watched-files.js";
 
 const HANGING = { writable: false, reason: "the disk does not answer", damagedStreams: 0 };
 const WRITABLE = { writable: true, reason: null, damagedStreams: 0 };
@@ -29,18 +29,34 @@ describe("a disk that does not answer", () => {
     assert.deepEqual(linesOf(engine).slice(1), ["info the disk answers again", "warn the disk is slow"]);
   });
 
-  test("is not what a large append has that takes as long as its size does", async (t) => {
+  test("is told where only large appends wait, once they take longer than their size explains", async (t) => {
     const engine = await openFor(t);
     const { storage, files, clock } = engine;
     const stream = await created(storage, "s");
     const disk = new Barrier();
-    files.gate = ({ kind, path }) => (kind === "sync" && path.endsWith(".seg") ? disk.opened : undefined);
-    const outcome = append(storage, stream, bytesOf(SMALL.journalBypassBytes));
+    files.gate = ({ kind, path }) => (kind === "sync" && SEGMENT.test(path) ? disk.opened : undefined);
+    const outcome = append(storage, stream, bytesOf(8 * 1024 * 1024));
     await files.idle();
-    clock.advance(11_000);
-    assert.deepEqual(storage.health(), WRITABLE);
+    clock.advance(12_000);
+    assert.deepEqual([storage.figures().unansweredSeconds, storage.health()], [9, WRITABLE]);
+    clock.advance(1000);
+    assert.deepEqual([storage.figures().unansweredSeconds, storage.health()], [10, HANGING]);
     disk.open();
     assert.equal(await outcome, "durable");
-    assert.deepEqual(linesOf(engine), []);
+    assert.deepEqual(storage.health(), WRITABLE);
+    assert.deepEqual(linesOf(engine), [
+      "error the disk has not answered for 5 s: appends wait until it does",
+      "info the disk answers again",
+    ]);
+  });
+
+  test("is not told where a large append fails", async (t) => {
+    const engine = await openFor(t);
+    const { storage, files, clock } = engine;
+    const stream = await created(storage, "s");
+    files.gate = failing("ENOSPC", ["write"], SEGMENT);
+    assert.equal(await append(storage, stream, bytesOf(SMALL.journalBypassBytes)), "storage-full");
+    clock.advance(20_000);
+    assert.deepEqual([storage.figures().unansweredSeconds, linesOf(engine).filter((line) => line.includes("answer"))], [0, []]);
   });
 });

@@ -114,7 +114,7 @@ export class SegmentWriter extends EventEmitter<WriterEvents> {
    * Rejects with a DamagedStreamError when something else is in the segment's place.
    */
   bypass(stream: FileStream, segmentStart: Position, position: Position, payload: Buffer): Promise<void> {
-    return this.#inOrder(stream, async () => {
+    const write = async (): Promise<void> => {
       await this.#sidecars.claim(stream);
       await this.#use(stream, segmentStart, async (file) => {
         await this.#fit(stream, segmentStart, file);
@@ -122,7 +122,8 @@ export class SegmentWriter extends EventEmitter<WriterEvents> {
         await file.sync();
       });
       await this.#enter(stream, [segmentStart], []);
-    });
+    };
+    return this.#inOrder(stream, () => this.#state.syncs.large(payload.length, write));
   }
 
   /** Resolves once no operation is left: the next owner of the directory must not meet one. */

@@ -3,6 +3,9 @@ import { describe, test } from "node:test";
 import { SyncWatch } from "../../../../src/storage/file/disk/sync-watch.js";
 import { keptLog, type LogLine } from "../../../helpers/engine.js";
 import { ManualClock } from "../../../helpers/manual-clock.js";
+import { Barrier } from "../../../helpers/watched-files.js";
+
+const MIB = 1024 * 1024;
 
 function watched(): { readonly syncs: SyncWatch; readonly clock: ManualClock; readonly log: readonly LogLine[] } {
   const clock = new ManualClock();
@@ -51,5 +54,43 @@ describe("the watch over syncs", () => {
       syncs.end();
     }
     assert.deepEqual([syncs.unansweredSeconds, log], [0, []]);
+  });
+
+  test("leaves large appends the time that their size takes, and begins anew with each answer", async () => {
+    const { syncs, clock, log } = watched();
+    const [first, second, third] = [new Barrier(), new Barrier(), new Barrier()];
+    const writes = [first, second, third].map(({ opened }) => syncs.large(8 * MIB, () => opened));
+    const secondsAfter = (ms: number): number => {
+      clock.advance(ms);
+      return syncs.unansweredSeconds;
+    };
+    assert.deepEqual([secondsAfter(10_000), secondsAfter(1000)], [3, 4]);
+    first.open();
+    await writes[0];
+    assert.deepEqual([secondsAfter(0), secondsAfter(9000), log], [0, 4, []]);
+    syncs.begin();
+    syncs.end();
+    assert.deepEqual([secondsAfter(0), secondsAfter(10_000)], [0, 5]);
+    assert.deepEqual(log, [ERROR]);
+    second.open();
+    third.open();
+    await Promise.all(writes);
+    assert.deepEqual([secondsAfter(1000), log.length, clock.pendingCount], [0, 2, 0]);
+  });
+
+  test("does not say that the disk answers again while another write waits as long", async () => {
+    const { syncs, clock, log } = watched();
+    const disk = new Barrier();
+    const written = assert.rejects(
+      syncs.large(MIB, () => disk.opened.then(() => Promise.reject(new Error("no room")))),
+      /no room/,
+    );
+    syncs.begin();
+    clock.advance(8000);
+    disk.open();
+    await written;
+    assert.deepEqual([syncs.unansweredSeconds, log], [7, [ERROR]]);
+    syncs.end();
+    assert.deepEqual([syncs.unansweredSeconds, log.length], [0, 2]);
   });
 });

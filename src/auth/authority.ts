@@ -65,8 +65,6 @@ export class Authority {
   readonly #warnedOf = new Set<string>();
   /** The auth file that was taken last; `null` where none was. */
   #taken: TakenFile | null = null;
-  /** Why files could not be read, as it was told; `null` where they could. */
-  #toldFault: string | null = null;
   #isClosed = false;
 
   private constructor(options: AuthorityOptions) {
@@ -132,7 +130,7 @@ export class Authority {
    * with a line in the log. Resolves to whether the auth file was taken.
    */
   reload(): Promise<boolean> {
-    this.#toldFault = null;
+    this.#watchedFile.tellAnew();
     return this.#reloadInTurn();
   }
 
@@ -210,17 +208,12 @@ export class Authority {
     const { file, log } = this.#options;
     const before = this.#taken;
     const { fault, keyFaults } = await this.#load();
-    const isUnread = fault instanceof UnreadFileError || keyFaults.some((one) => one.isUnread);
-    // What can't be read now may be there to be read later, with no change to see.
-    if (isUnread) this.#watchedFile.lookAgain();
-    const told = isUnread ? [...keyFaults.map((one) => one.fault), fault?.message ?? ""].join("\n") : null;
-    // A file that still can't be read is told of once, not with each try.
-    const isNews = told === null || told !== this.#toldFault;
+    const own = fault === null ? [] : [{ fault: fault.message, isUnread: fault instanceof UnreadFileError }];
+    const isNews = this.#watchedFile.noteFaults([...keyFaults, ...own]);
     if (isNews) for (const { level, message, fault } of keyFaults) log[level](message, { fault });
     if (isNews && fault !== null)
       log.error("the auth file is not taken; what it said before still holds", { fault: fault.message });
     if (fault === null && (isNews || before?.text !== this.#taken?.text)) log.info("the auth file was taken", { file });
-    this.#toldFault = told;
     return fault === null;
   }
 

@@ -3,7 +3,7 @@
 import { dirname, resolve } from "node:path";
 import type { Clock } from "../ops/clock.js";
 import type { Log } from "../ops/log.js";
-import { isReadFailure, WatchedFile } from "../ops/watched-file.js";
+import { isReadFailure, WatchedFile, type FileFault } from "../ops/watched-file.js";
 import type { AuthFile, IssuerEntry, KeyPlace } from "./auth-file.js";
 import { AUTH_BOUNDS } from "./bounds.js";
 import { AuthFileError, faultAt, UnreadFileError } from "./checked-json.js";
@@ -28,13 +28,9 @@ export interface IssuerKeysParts {
 }
 
 /** What is wrong with the keys of an issuer, though the rest of the auth file is taken. */
-export interface KeyFault {
+export interface KeyFault extends FileFault {
   readonly level: "error" | "warn";
   readonly message: string;
-  /** One line, with the file. */
-  readonly fault: string;
-  /** Whether the file may be there to be read later, with no change to see. */
-  readonly isUnread: boolean;
 }
 
 /** What came of the issuers of an auth file. */

@@ -20,6 +20,13 @@ const PATIENCE = { writerMs: 1000, silenceMs: 60_000 };
 const POLL_MS = 25;
 const LOCK_PATIENCE_MS = 5000;
 
+/** Why a file could not be used. */
+export interface FileFault {
+  readonly fault: string;
+  /** Whether the file could not be read: it may be there to be read later, with no change to see. */
+  readonly isUnread: boolean;
+}
+
 /**
  * Small files, and who wants to know when one of them becomes another: by a write, a rename over it, or a symbolic link
  * on its way that points elsewhere. Watching starts in the constructor, so that a change during the first read is seen.
@@ -31,6 +38,8 @@ export class WatchedFile {
   readonly #timer: NodeJS.Timeout;
   /** `null` where they are to be read again, whatever they look like. */
   #looks: string | null;
+  /** The faults of files that could not be read, as they were told; `null` where none are. */
+  #told: string | null = null;
   #isLooking = false;
   #isClosed = false;
 
@@ -83,6 +92,23 @@ export class WatchedFile {
   /** Has `onChange` called once more, though nothing may change: for whoever could not read a file this time. */
   lookAgain(): void {
     this.#looks = null;
+  }
+
+  /**
+   * Takes what was wrong with the files when they were read, and returns whether that is to be told: where one can't be
+   * read, `onChange` is called until it can, and the same faults are told once, not with each try.
+   */
+  noteFaults(faults: readonly FileFault[]): boolean {
+    const isUnread = faults.some((one) => one.isUnread);
+    if (isUnread) this.lookAgain();
+    const before = this.#told;
+    this.#told = isUnread ? faults.map(({ fault }) => fault).join("\n") : null;
+    return this.#told === null || this.#told !== before;
+  }
+
+  /** The next faults are told whatever was told before: somebody asks for them. */
+  tellAnew(): void {
+    this.#told = null;
   }
 
   /** Ends watching; `onChange` is not called after it. */

@@ -66,6 +66,26 @@ describe("a watched file", () => {
     });
   });
 
+  test("has the faults of files that can't be read told once, until they are others or somebody asks, and tries again", async (context) => {
+    const path = join(tempDir(), "a.json");
+    writeFileSync(path, "1");
+    await new Promise<void>((resolve) => {
+      const watched = new WatchedFile([path], resolve, INTERVAL_MS);
+      context.after(() => watched.close());
+      const [unread, broken] = [
+        { fault: "EIO", isUnread: true },
+        { fault: "no JSON", isUnread: false },
+      ];
+      const tellings = [[unread], [unread], [unread, broken], [broken], [broken], [], [unread]];
+      assert.deepEqual(
+        tellings.map((faults) => watched.noteFaults(faults)),
+        [true, false, true, true, true, true, true],
+      );
+      watched.tellAnew();
+      assert.equal(watched.noteFaults([unread]), true);
+    });
+  });
+
   test("says nothing once it is closed", async () => {
     const path = join(tempDir(), "a.json");
     const closed = new WatchedFile([path], () => assert.fail("it is closed"), INTERVAL_MS);

@@ -5,7 +5,7 @@ import type { Socket } from "node:net";
 import { createServer, type Server, type TLSSocket, type TlsOptions } from "node:tls";
 import type { Clock } from "../../ops/clock.js";
 import type { Log } from "../../ops/log.js";
-import { isReadFailure, WatchedFile } from "../../ops/watched-file.js";
+import { isReadFailure, WatchedFile, type FileFault } from "../../ops/watched-file.js";
 import { plainSocketOf } from "../node/plain-socket-of.js";
 import { CertificateError, endsSoon, readAuthorities, readCertificate } from "./certificate.js";
 import type { Certificate, TrustedAuthorities } from "./certificate.js";
@@ -42,14 +42,6 @@ interface Identity {
   readonly authorities: TrustedAuthorities | null;
 }
 
-/** Why some files could not be used, for the log. */
-interface FileFault {
-  readonly message: string;
-  readonly fault: string;
-  /** Whether they may be there to be read later, with no change to see. */
-  readonly isUnread: boolean;
-}
-
 /** Where connections become TLS connections. */
 export class TlsDoor {
   readonly #options: TlsDoorOptions;
@@ -59,8 +51,6 @@ export class TlsDoor {
   readonly #shaking = new Set<Socket>();
   #loading: Promise<boolean> = Promise.resolve(true);
   #identity: Identity;
-  /** Why the files could not be read, as it was told; `null` where they could. */
-  #toldFault: string | null = null;
 
   private constructor(options: TlsDoorOptions, identity: Identity, watched: WatchedFile) {
     this.#options = options;
@@ -138,7 +128,7 @@ export class TlsDoor {
    * with the server's certificate that they began with; their client's counts while its authority does.
    */
   reload(): Promise<boolean> {
-    this.#toldFault = null;
+    this.#watched.tellAnew();
     return this.#reloadInTurn();
   }
 
@@ -149,7 +139,7 @@ export class TlsDoor {
 
   async #load(): Promise<boolean> {
     const { files } = this.#options;
-    const faults: FileFault[] = [];
+    const faults: (FileFault & { readonly message: string })[] = [];
     const failed =
       (message: string) =>
       (error: unknown): null => {
@@ -182,7 +172,8 @@ export class TlsDoor {
       } catch (error) {
         failed("the TLS files can't be taken")(error);
       }
-    this.#tell(faults);
+    if (this.#watched.noteFaults(faults))
+      for (const { message, fault } of faults) this.#options.log.error(message, { fault });
     return faults.length === 0;
   }
 
@@ -194,16 +185,6 @@ export class TlsDoor {
     tellAuthorities(authorities, this.#options);
     this.#options.log.info("the TLS files were read again", { endsAt: new Date(certificate.endsAtMs).toISOString() });
     warnOf(certificate, this.#options);
-  }
-
-  #tell(faults: readonly FileFault[]): void {
-    const isUnread = faults.some((one) => one.isUnread);
-    // What can't be read now may be there to be read later, with no change to see.
-    if (isUnread) this.#watched.lookAgain();
-    const told = isUnread ? faults.map(({ fault }) => fault).join("\n") : null;
-    if (told === null || told !== this.#toldFault)
-      for (const { message, fault } of faults) this.#options.log.error(message, { fault });
-    this.#toldFault = told;
   }
 
   /** Looks at the files no more. */

@@ -52,9 +52,9 @@ class Unanswered {
 }
 
 /**
- * Knows for how long the disk has not answered the write of a batch, of which there is one at a time, and those of large
- * appends, which may take as long as their size does. Looks are counted, as the system's clock may jump, and a write
- * costs no timer: it is seen with the first look after it began, up to a second late.
+ * Knows for how long the disk has not answered the write of a batch, of which there is one at a time, and those of
+ * large appends, which may take as long as their size does. Looks are counted, as the system's clock may jump, and a
+ * write costs no timer: it is seen with the first look after it began, up to a second late.
  */
 export class SyncWatch {
   readonly #clock: Clock;

@@ -11,6 +11,7 @@ import { helpText } from "./help.js";
 import { parseLoneTask, parseTask } from "./command/task.js";
 import { loneTaskHelp, taskHelp } from "./command/task-help.js";
 import type { Tool } from "./command/task.js";
+import { endByUnheardSignals } from "./command/stop-signals.js";
 import { refusalOfVariables } from "./command/variables.js";
 import { EXIT } from "./command/verb.js";
 import { VERBS } from "./verbs.js";
@@ -106,6 +107,7 @@ function crashed(error: unknown): number {
   return EXIT.crash;
 }
 
+endByUnheardSignals(process);
 // The reader of the output may go away; that must not end a server.
 process.stdout.on("error", (error) => {
   if (!("code" in error && error.code === "EPIPE")) lost ??= error;

@@ -11,7 +11,7 @@ import { createServer, StartError, type RunningServer } from "../server.js";
 import { formatStorage, parseStorage } from "../net/storage-address.js";
 import { OPTIONS, type Settings } from "../options.js";
 import { serviceNotifierOf } from "../ops/notify.js";
-import { listenForStop, SIGNAL_EXIT } from "./command/stop-signals.js";
+import { listenForStop, STOP_SIGNALS } from "./command/stop-signals.js";
 import { EXIT } from "./command/verb.js";
 import { inheritedListen } from "./systemd/socket-activation.js";
 import type { Invocation, OtherSignal, Output, StopSignal, Surroundings } from "./command/verb.js";
@@ -22,7 +22,6 @@ export interface ServeParts {
   readonly clock?: Clock;
 }
 
-const STOP_SIGNALS = Object.keys(SIGNAL_EXIT) as StopSignal[]; // keys forgets what they are
 const STOP_BESIDE_RELOAD = STOP_SIGNALS.filter((signal) => signal !== "SIGHUP");
 const OTHER_SIGNALS: readonly OtherSignal[] = [
   "SIGALRM",

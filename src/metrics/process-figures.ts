@@ -1,6 +1,7 @@
 // Figures of the process, taken when they are asked for.
 
 import { monitorEventLoopDelay, type IntervalHistogram } from "node:perf_hooks";
+import { getHeapStatistics } from "node:v8";
 
 /** How finely the lag of the event loop is measured, in milliseconds: nothing shorter is seen. */
 const RESOLUTION_MS = 10;
@@ -50,6 +51,8 @@ export interface ProcessFigures {
   readonly cpuSeconds: number;
   readonly residentBytes: number;
   readonly heapUsedBytes: number;
+  /** Where V8 ends the process with status 134. */
+  readonly heapLimitBytes: number;
   readonly externalBytes: number;
   /** When it began, in seconds since 1970. */
   readonly startSeconds: number;
@@ -65,6 +68,7 @@ export function processFigures(): ProcessFigures {
     cpuSeconds: (user + system) / 1e6,
     residentBytes: rss,
     heapUsedBytes: heapUsed,
+    heapLimitBytes: getHeapStatistics().heap_size_limit,
     externalBytes: external,
     startSeconds: performance.timeOrigin / 1000,
     busySeconds: performance.eventLoopUtilization().active / 1000,

@@ -95,7 +95,7 @@ export function contextOf(settings: Settings, parts: ContextParts): Context {
     compression: settings.compress ? new Compression() : null,
     readBuffers: new ReadBuffers(chunkBytes, clock),
     readFreshness: new ReadFreshness(settings.readMaxAgeMs),
-    clients: new Clients(settings.trustProxy),
+    clients: new Clients(settings.trustProxy, log),
     liveReaders,
     connections,
     metricsReport: metricsReport(measured),

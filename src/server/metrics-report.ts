@@ -190,5 +190,6 @@ function addProcess(page: Exposition): void {
   page.gauge("process_resident_memory_bytes", "Resident memory of the process.", figures.residentBytes);
   page.gauge("process_start_time_seconds", "When the process began, since 1970.", figures.startSeconds);
   page.gauge("nodejs_heap_used_bytes", "Memory of JavaScript objects.", figures.heapUsedBytes);
+  page.gauge("nodejs_heap_limit_bytes", "What that may grow to.", figures.heapLimitBytes);
   page.gauge("nodejs_external_memory_bytes", "Memory of buffers and others beside the heap.", figures.externalBytes);
 }

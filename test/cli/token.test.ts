@@ -8,6 +8,7 @@ import { hashSecret, parseToken } from "../../src/auth/token.js";
 import { parseTask } from "../../src/cli/command/task.js";
 import type { Output } from "../../src/cli/command/verb.js";
 import { TOKEN } from "../../src/cli/token.js";
+import { childOf, container, lacksNamespaces } from "../helpers/machine.js";
 import { startStreamdir } from "../helpers/process.js";
 import { tempDir } from "../helpers/temp-dir.js";
 
@@ -144,3 +145,25 @@ describe("streamdir token", () => {
     assert.equal(parsedFile(file).ticketKeys.length, 1);
   });
 });
+
+test("a command that listens for no signal is ended by one as the first process of a container", { skip: lacksNamespaces }, async (t) => {
+  const file = join(tempDir(), "auth.json");
+  // Another command seems to change the file, for as long as this one waits.
+  writeFileSync(`${file}.lock`, "");
+  const waiting = startStreamdir(t, ["token", "key", "--auth", file, "--id", "k1"], { under: container("pod") });
+  // Until Node runs its program, the system keeps signals from it.
+  const again = setInterval(() => killChild(waiting.pid), 20);
+  const { status } = await waiting.ended.finally(() => clearInterval(again));
+  assert.equal(status, 143);
+});
+
+function killChild(pid: number): void {
+  try {
+    const child = childOf(pid);
+    // It has not begun: 0 would be this test.
+    if (child > 0) process.kill(child, "SIGTERM");
+  } catch (error) {
+    // It has ended.
+    assert.ok(error instanceof Error && "code" in error && ["ESRCH", "ENOENT"].includes(String(error.code)));
+  }
+}

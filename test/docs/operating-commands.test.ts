@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { join, relative } from "node:path";
 import { describe, test } from "node:test";
 import { upgradeDirectory } from "../../src/storage/file/upgrade/upgrade.js";
 import { Layout } from "../../src/storage/file/format/layout.js";
@@ -48,7 +48,35 @@ async function stopped(server: RealServer): Promise<{ offset: string; producer: 
   return { offset: String(first.headers["stream-next-offset"]), producer };
 }
 
+/** The files below a directory that have `text`, by their paths there. */
+function holding(directory: string, text: string): readonly string[] {
+  const entries = readdirSync(directory, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile());
+  const paths = entries.map((entry) => relative(directory, join(entry.parentPath, entry.name)));
+  return paths.filter((path) => readFileSync(join(directory, path)).includes(text)).sort();
+}
+
+function rootOf(path: string): string {
+  return path.split("/")[0] ?? path;
+}
+
 describe("the commands of docs/operating.md", () => {
+  test("restart and back up, after which no byte of a deleted stream is left", async (t) => {
+    const place = tempDir();
+    const server = new RealServer(t, [], join(place, "data"));
+    await server.start();
+    for (const name of ["deleted", "expired", "kept"])
+      await server.ask("PUT", name, { headers: name === "expired" ? { ...TEXT, "Stream-TTL": "0" } : TEXT, body: `bytes of ${name}` });
+    const backUp = `streamdir backup '${server.dir}' '${join(place, "backup")}' 2> /dev/null\n`;
+    await run(backUp);
+    assert.equal((await server.ask("DELETE", "deleted")).status, 204);
+    assert.deepEqual(holding(place, "bytes of deleted").map(rootOf), ["backup", "data"]);
+    await server.stop();
+    await server.start();
+    await run(backUp);
+    for (const name of ["deleted", "expired"]) assert.deepEqual(holding(place, `bytes of ${name}`), []);
+    assert.deepEqual(holding(place, "bytes of kept").map(rootOf), ["backup", "data"]);
+  });
+
   test("back up a directory whose server runs, and restore it", async (t) => {
     const place = tempDir();
     const server = new RealServer(t, [], join(place, "data"));

@@ -18,7 +18,7 @@ import { defaultSettings, type Settings } from "../../src/options.js";
 import { ReadFreshness } from "../../src/protocol/cache-control.js";
 import { Registry } from "../../src/stream/registry.js";
 import { Stream } from "../../src/stream/loaded/stream.js";
-import { openEngine, type Engine, type LogLine } from "./engine.js";
+import { keptLog, openEngine, type Engine, type LogLine } from "./engine.js";
 import { httpParts } from "./http-parts.js";
 import { ManualClock } from "./manual-clock.js";
 import { RawConnection } from "./raw-connection.js";
@@ -157,7 +157,7 @@ export async function startExchanges(
     readBuffers: new ReadBuffers(all.chunkBytes, clock),
     compression: null,
     readFreshness: new ReadFreshness(all.readMaxAgeMs),
-    clients: new Clients(""),
+    clients: new Clients("", keptLog().log),
     liveReaders: new LiveReaders(all),
     connections: new ConnectionFigures(),
     access: new Access({

@@ -15,6 +15,7 @@ import { httpParts } from "../helpers/http-parts.js";
 import { RawConnection } from "../helpers/raw-connection.js";
 import { ALL_PATHS, takePath } from "../helpers/request-paths.js";
 import { requestBytes, startServer } from "../helpers/test-server.js";
+import { keptLog } from "../helpers/engine.js";
 
 /** Unlike every other time that the server waits. */
 const TIMEOUT_MS = 12_345;
@@ -33,7 +34,7 @@ async function connectionHandledBy(
     clock,
     log: createLog({ level: "silent", format: "text", clock, write: () => undefined }),
     connectionLimit: connectionLimitFor(Infinity),
-    connectionsByClient: new ConnectionsByClient(Infinity, new Clients("")),
+    connectionsByClient: new ConnectionsByClient(Infinity, new Clients("", keptLog().log)),
   });
   const addresses = [{ kind: "tcp", host: "127.0.0.1", port: 0 }] as const;
   const [listener] = await server.listen({ addresses, unixMode: 0o600, reach: "loopback", tls: null });

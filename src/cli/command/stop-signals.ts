@@ -8,6 +8,12 @@ export const SIGNAL_EXIT = { SIGHUP: 129, SIGINT: 130, SIGQUIT: 131, SIGTERM: 14
   Record<StopSignal, number>
 >;
 
+/** All of them. */
+export const STOP_SIGNALS = ["SIGHUP", "SIGINT", "SIGQUIT", "SIGTERM"] as const satisfies readonly StopSignal[];
+
+/** The process id of the first process of a container, as it sees it itself. */
+const FIRST_PID = 1;
+
 /** How long after the first a second SIGINT under npm is the same Ctrl-C. */
 const NPM_ECHO_MS = 200;
 
@@ -33,6 +39,26 @@ export function listenForStop(
       for (const signal of signals) surroundings.off(signal, listener);
     },
   };
+}
+
+/** A process, as far as signals end it; `process` is one. */
+export interface SignalledProcess {
+  readonly pid: number;
+  on(event: StopSignal, listener: (signal: StopSignal) => void): unknown;
+  listenerCount(event: StopSignal): number;
+  exit(status: number): void;
+}
+
+/**
+ * Signals that nobody listens for end the first process of a container as they do any other: the system would keep them
+ * from it.
+ */
+export function endByUnheardSignals(own: SignalledProcess): void {
+  if (own.pid !== FIRST_PID) return;
+  for (const name of STOP_SIGNALS)
+    own.on(name, (signal) => {
+      if (own.listenerCount(signal) === 1) own.exit(SIGNAL_EXIT[signal]);
+    });
 }
 
 /** A terminal's Ctrl-C reaches this process and npm, and npm passes its own on: two signals for one request to stop. */

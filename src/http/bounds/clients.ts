@@ -3,6 +3,7 @@
 import { isIPv4, isIPv6, SocketAddress } from "node:net";
 import { parseNetworks, type Networks } from "../../net/networks.js";
 import type { Line } from "../node/message.js";
+import type { Log } from "../../ops/log.js";
 import { clientAddressOf } from "./client-address.js";
 
 /** Proxies in a row that are believed. */
@@ -28,12 +29,15 @@ export interface Sent {
 export class Clients {
   readonly #trusted: Networks;
   readonly #remembered = new Map<string, boolean>();
+  readonly #log: Log;
+  #isTold = false;
 
   /** `trustProxy` is a list of networks. Throws where it is none. */
-  constructor(trustProxy: string) {
+  constructor(trustProxy: string, log: Log) {
     const trusted = parseNetworks(trustProxy);
     if (trusted === null) throw new Error(`Cannot trust proxies: ${trustProxy} is no list of networks`);
     this.#trusted = trusted;
+    this.#log = log;
   }
 
   /** Whether a connection comes from a trusted proxy. */
@@ -60,7 +64,19 @@ export class Clients {
     if (this.isTrusted(sent.req.socket)) {
       const named = forwardedFor === null ? null : this.#clientIn(forwardedFor);
       if (named !== null) sent.client = named;
-    } else headers.forwardedFor = headers.forwardedHost = headers.forwardedProto = null;
+      return;
+    }
+    headers.forwardedFor = headers.forwardedHost = headers.forwardedProto = null;
+    this.#tellOnce(sent.req.socket);
+  }
+
+  /** A proxy that nobody has named is found so; any client may send such a header, so that once is enough. */
+  #tellOnce({ remoteAddress, destroyed }: Origin): void {
+    if (this.#isTold || destroyed) return;
+    this.#isTold = true;
+    this.#log.warn("X-Forwarded headers are ignored: they come from an address that --trust-proxy does not name", {
+      address: remoteAddress ?? "unix",
+    });
   }
 
   /**

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { EventEmitter } from "node:events";
 import test, { describe } from "node:test";
-import { listenForStop } from "../../../src/cli/command/stop-signals.js";
+import { endByUnheardSignals, listenForStop } from "../../../src/cli/command/stop-signals.js";
 
 /** A process that hears signals, at times of the test. */
 function listening(env: Readonly<Record<string, string>> = {}) {
@@ -37,5 +37,25 @@ describe("of the signals that stop a command,", () => {
     stop.release();
     send("SIGINT", 0);
     assert.deepEqual([seen, signals.eventNames()], [[], []]);
+  });
+});
+
+describe("signals that nobody listens for", () => {
+  test("end the first process of a container, and no sooner than whoever listened has done", () => {
+    const seen: (string | number)[] = [];
+    const first = Object.assign(new EventEmitter(), { pid: 1, exit: (status: number) => void seen.push(status) });
+    endByUnheardSignals(first);
+    const listener = (signal: string): void => void seen.push(signal);
+    first.on("SIGTERM", listener);
+    for (const signal of ["SIGHUP", "SIGINT", "SIGQUIT", "SIGTERM"]) first.emit(signal, signal);
+    first.off("SIGTERM", listener);
+    first.emit("SIGTERM", "SIGTERM");
+    assert.deepEqual(seen, [129, 130, 131, "SIGTERM", 143]);
+  });
+
+  test("are left to the system by any other process", () => {
+    const other = Object.assign(new EventEmitter(), { pid: 2, exit: () => assert.fail() });
+    endByUnheardSignals(other);
+    assert.deepEqual(other.eventNames(), []);
   });
 });

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { Clients, type Sent } from "../../../src/http/bounds/clients.js";
+import { keptLog } from "../../helpers/engine.js";
 
 const TRUSTED = "10.0.0.0/8,2001:db8:ffff::/48";
 
@@ -58,7 +59,7 @@ describe("the client that X-Forwarded-For names", () => {
     [`192.0.2.7${", 10.0.0.1".repeat(31)}`, "192.0.2.7"],
     [`192.0.2.7${", 10.0.0.1".repeat(32)}`, "10.0.0.1"],
   ];
-  const clients = new Clients(TRUSTED);
+  const clients = new Clients(TRUSTED, keptLog().log);
   for (const [forwardedFor, client] of cases) {
     test(`${JSON.stringify(forwardedFor)?.slice(0, 80)} is ${client}`, () => {
       const request = sent(forwardedFor, { remoteAddress: "10.9.9.9" });
@@ -86,7 +87,7 @@ describe("what a connection says of others", () => {
   ];
   for (const [who, trustProxy, from, isTrusted] of cases) {
     test(`is ${isTrusted ? "believed" : "dropped"}: ${who}`, () => {
-      const clients = new Clients(trustProxy);
+      const clients = new Clients(trustProxy, keptLog().log);
       const request = sent("192.0.2.7", from);
       // The answer is remembered.
       for (let round = 0; round < 2; round += 1) assert.equal(clients.isTrusted(request.req.socket), isTrusted);
@@ -99,8 +100,21 @@ describe("what a connection says of others", () => {
     });
   }
 
+  test("is told of once where it is dropped, and only where there is something to drop", () => {
+    const { log, lines } = keptLog();
+    const clients = new Clients("10.0.0.0/8", log);
+    const heard = (forwardedFor: string | null, from: From): number => {
+      clients.identify(sent(forwardedFor, from));
+      return lines.length;
+    };
+    assert.deepEqual([heard("192.0.2.7", { remoteAddress: "10.0.0.1" }), heard("192.0.2.7", { destroyed: true })], [0, 0]);
+    assert.deepEqual([heard("192.0.2.7", { remoteAddress: "172.17.0.2" }), heard("192.0.2.8", { remoteAddress: "172.17.0.3" })], [1, 1]);
+    const message = "X-Forwarded headers are ignored: they come from an address that --trust-proxy does not name";
+    assert.deepEqual(lines, [{ level: "warn", message, fields: { address: "172.17.0.2" } }]);
+  });
+
   test("is judged for any number of connections", () => {
-    const clients = new Clients("10.0.0.0/8");
+    const clients = new Clients("10.0.0.0/8", keptLog().log);
     for (let at = 0; at < 5000; at += 1) {
       const low = `${at >> 8}.${at & 255}`;
       assert.equal(clients.isTrusted({ remoteAddress: `10.0.${low}`, destroyed: false }), true);
@@ -109,4 +123,5 @@ describe("what a connection says of others", () => {
   });
 });
 
-test("a list that is none is refused", () => assert.throws(() => new Clients("localhost"), /Cannot trust proxies: localhost/));
+test("a list that is none is refused", () =>
+  assert.throws(() => new Clients("localhost", keptLog().log), /Cannot trust proxies: localhost/));

@@ -47,7 +47,7 @@ async function gated(t: TestContext, limit: ConnectionLimit, { isTls = false, ma
   const server = createServer((_req, res) => res.end("served"));
   const { log, lines } = keptLog();
   const figures = new ConnectionFigures();
-  const byClient = new ConnectionsByClient(maxPerClient, new Clients("127.0.0.9"));
+  const byClient = new ConnectionsByClient(maxPerClient, new Clients("127.0.0.9", keptLog().log));
   const gate = new ConnectionGate(limit, byClient, figures, log, (socket, crowd) => socket.end(`refused ${crowd}`));
   // Listeners of this event take a socket.
   const [serve] = server.listeners("connection") as ((socket: net.Socket) => void)[];

@@ -3,6 +3,7 @@ import { Socket } from "node:net";
 import { describe, test } from "node:test";
 import { Clients } from "../../../src/http/bounds/clients.js";
 import { ConnectionsByClient } from "../../../src/http/bounds/connections-by-client.js";
+import { keptLog } from "../../helpers/engine.js";
 
 /** A connection from an address; `undefined` is one of a Unix socket. */
 function from(remoteAddress: string | undefined): Socket {
@@ -20,7 +21,7 @@ describe("connections of a client", () => {
   ];
   for (const [what, addresses, admitted] of cases) {
     test(what, () => {
-      const connections = new ConnectionsByClient(2, new Clients("10.0.0.0/8"));
+      const connections = new ConnectionsByClient(2, new Clients("10.0.0.0/8", keptLog().log));
       assert.deepEqual(
         addresses.map((address) => connections.admit(from(address))),
         admitted,
@@ -29,7 +30,7 @@ describe("connections of a client", () => {
   }
 
   test("are counted until they close, and leave nothing behind", () => {
-    const connections = new ConnectionsByClient(1, new Clients(""));
+    const connections = new ConnectionsByClient(1, new Clients("", keptLog().log));
     const first = from("192.0.2.1");
     assert.equal(connections.admit(first), true);
     assert.equal(connections.admit(from("192.0.2.1")), false);
@@ -39,7 +40,7 @@ describe("connections of a client", () => {
   });
 
   test("are not counted without a limit", () => {
-    const connections = new ConnectionsByClient(Infinity, new Clients(""));
+    const connections = new ConnectionsByClient(Infinity, new Clients("", keptLog().log));
     for (let count = 0; count < 100; count += 1) assert.equal(connections.admit(from("192.0.2.1")), true);
     assert.equal(connections.size, 0);
   });

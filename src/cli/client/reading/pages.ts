@@ -60,6 +60,13 @@ export async function readPage(
   };
 }
 
+/** What a reader is told that does not go on by itself. */
+export function goneFor({ earliest, failure: refused }: GonePage): Failure {
+  return earliest === null
+    ? refused
+    : { ...refused, line: `${refused.line}; the earliest that is left is ${earliest}` };
+}
+
 /** What a reader says of each answer. */
 export type Appetite = "more" | "enough";
 
@@ -72,7 +79,7 @@ export async function readToTail(
 ): Promise<Failure | null> {
   for (let offset = from; ;) {
     const page = await readPage(session, name, { offset });
-    if (page.kind === "gone") return page.failure;
+    if (page.kind === "gone") return goneFor(page);
     if (page.kind === "failure") return page;
     if ((await take(page)) === "enough" || page.isUpToDate) return null;
     offset = page.next;

@@ -8,7 +8,7 @@ import { failure, type Failure } from "../remote/failure.js";
 import { clientTask, flag, NAME, streamCalled, type Session } from "../session/session.js";
 import { endOf } from "./cat.js";
 import { asArray, lastLines, messagesOf } from "./messages.js";
-import { readPage, readToTail, type ReadPage } from "./pages.js";
+import { goneFor, readPage, readToTail, type ReadPage } from "./pages.js";
 import { Printer } from "./printer.js";
 
 const DEFAULT_COUNT = 10;
@@ -66,7 +66,7 @@ function placeOf({ given, clock }: Session): Place | Failure {
 
 async function firstPage(session: Session, name: string, place: Place): Promise<ReadPage | Failure> {
   const page = await readPage(session, name, place);
-  if (page.kind === "gone") return page.failure;
+  if (page.kind === "gone") return goneFor(page);
   if (page.kind === "page" && "last" in place && holdsLines(page.contentType ?? ""))
     return lastLinesFrom(session, name, page, Number(place.last));
   // Only what the server chose has no ETag: with one, the server knows no such places and began at the start.
@@ -151,7 +151,7 @@ async function nextPage(
 ): Promise<ReadPage | Failure> {
   const page = await readPage(session, name, query, { forEver: isFollowing });
   if (page.kind !== "gone") return page;
-  if (!isFollowing || page.earliest === null) return page.failure;
+  if (!isFollowing || page.earliest === null) return goneFor(page);
   session.say(`${page.failure.line}: going on at the earliest that is left, ${page.earliest}`);
   const again = await readPage(session, name, { offset: page.earliest }, { forEver: true });
   return again.kind === "gone" ? again.failure : again;

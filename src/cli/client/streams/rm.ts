@@ -23,6 +23,9 @@ async function rm(session: Session): Promise<Failure | null> {
   const answer = await session.expect([204, 404], about, { method: "DELETE", target: server.target(name) });
   if (answer.kind === "failure") return answer;
   // After a lost answer the stream may be gone because of the request before.
-  if (answer.status === 404 && server.repeats === repeats) return refusal(answer, about);
+  if (answer.status === 404 && server.repeats === repeats) {
+    const refused = refusal(answer, about);
+    return name.includes("*") ? { ...refused, line: `${refused.line}; rm takes one name, and no pattern` } : refused;
+  }
   return session.conclude(`${about} is deleted`, { name, deleted: true });
 }

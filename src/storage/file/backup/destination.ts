@@ -1,6 +1,6 @@
 import { join, resolve } from "node:path";
 import type { Log } from "../../../ops/log.js";
-import { explainUnusable, makeShards, writeMarker } from "../directory/directory.js";
+import { explainUnusable, isOfSystem, makeShards, writeMarker } from "../directory/directory.js";
 import { DirectoryError, lockDirectory } from "../directory/lock.js";
 import { readWhole, removeFile, type SystemFiles } from "../disk/files.js";
 import { replaceFile } from "../disk/replacement.js";
@@ -142,7 +142,8 @@ async function liesIn(files: SystemFiles, path: string, root: string): Promise<b
 
 /** What an earlier backup of the same directory doubts: that is all that may be there already. */
 async function doubtedIn({ files, from, directoryId }: DestinationOptions, layout: Layout): Promise<readonly string[]> {
-  const names = (await files.list(layout.root)).filter((name) => name !== "lock" && claimIdOf(name) === null);
+  const isFree = (name: string): boolean => name === "lock" || claimIdOf(name) !== null || isOfSystem(name);
+  const names = (await files.list(layout.root)).filter((name) => !isFree(name));
   const bytes = await readWhole(files, layout.backup);
   // Killed before it had changed anything else.
   if (bytes === null && names.every((name) => join(layout.root, name) === `${layout.backup}.new`)) return [];

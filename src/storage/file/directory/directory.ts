@@ -113,7 +113,7 @@ async function assertEmpty(files: Files, layout: Layout, besides: readonly strin
 }
 
 /** Whether a name may be in a directory that nobody has put anything into. */
-function isOfSystem(fileName: string): boolean {
+export function isOfSystem(fileName: string): boolean {
   return fileName.startsWith(".") || fileName === "lost+found";
 }
 

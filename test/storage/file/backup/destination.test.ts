@@ -64,6 +64,15 @@ describe("a destination", () => {
     assert.deepEqual(readdirSync(to), ["letters.txt"]);
   });
 
+  test("may be a volume of its own, with what the system has put there", async () => {
+    const { from, to } = places();
+    mkdirSync(join(to, "lost+found"), { recursive: true });
+    const destination = await Destination.open(to, optionsFor(from));
+    await destination.begin();
+    await destination.close();
+    await (await Destination.open(to, optionsFor(from))).close();
+  });
+
   test("is not taken where it is a backup of another directory", async () => {
     const { from, to } = places();
     const destination = await Destination.open(to, optionsFor(from));

@@ -11,6 +11,7 @@ import { loadNatsClient } from "../../src/storage/nats/jetstream/nats-client.js"
 import { Subjects } from "../../src/storage/nats/log/subjects.js";
 import { faultOfAnswer, jsonOf } from "../../src/storage/nats/jetstream/answers.js";
 import { Requests } from "../../src/storage/nats/jetstream/requests.js";
+import { Subscriptions } from "../../src/storage/nats/jetstream/subscriptions.js";
 import { natsServerPath } from "./nats-server-path.js";
 import { freePorts } from "../helpers/free-ports.js";
 
@@ -108,7 +109,7 @@ export class DocumentedCluster {
       ignoreAuthErrorAbort: true,
     });
     try {
-      const requests = new Requests(client, connection, systemClock());
+      const requests = new Requests(client, connection, new Subscriptions(connection, systemClock()), systemClock());
       const answer = await requests.ask(`$JS.API.STREAM.INFO.SD_${bucket}_${shard}`, "", 10_000);
       assert.equal(answer.kind, "reply");
       const info = jsonOf(answer.message);

@@ -1,13 +1,12 @@
 import assert from "node:assert/strict";
-import { readFileSync, writeFileSync } from "node:fs";
 import { test } from "node:test";
 import { Page } from "../helpers/page-examples.js";
 import { startStreamdir } from "../helpers/process.js";
 import { ask } from "../helpers/real-server.js";
-import { until } from "../helpers/until.js";
 import { EventFollower } from "../proxies/follow.js";
 import { HERE } from "./front-end.js";
 import { NatsCluster } from "./nats-cluster.js";
+import { authorizationFor, PermittedServer } from "./permitted-server.js";
 
 const TEXT = { "Content-Type": "text/plain" };
 
@@ -48,14 +47,6 @@ test("the permissions of docs/cluster.md are enough", { timeout: 240_000 }, asyn
   assert.deepEqual(refused, []);
 });
 
-/** The user of docs/cluster.md, with the permissions of the bucket `chats`, and what else is said. */
-function authorizationFor(change: (text: string) => string): string {
-  const [authorization = ""] = new Page("docs/cluster.md").blocksUnder("Who may do what in NATS");
-  const changed = change(authorization);
-  assert.notEqual(changed, authorization);
-  return changed;
-}
-
 for (const [what, change, subject] of [
   ["another bucket", (text: string) => text.replaceAll("chats", "others"), String.raw`sd\.chats\.0\.r`],
   ["less than notes of reads", (text: string) => text.replace('"sdt.chats.>", ', ""), String.raw`sdt\.chats\.none`],
@@ -82,24 +73,12 @@ for (const [what, change, subject] of [
   });
 
 test("permissions that are taken away while it serves make it unready, and are told once", { timeout: 120_000 }, async (t) => {
-  const authorization = authorizationFor((text) => text.replace("change-me", "known"));
-  const cluster = await NatsCluster.start({ size: 1, more: authorization });
-  t.after(() => cluster.stop());
-  const [member] = cluster.members;
-  assert.ok(member !== undefined);
-  const configuration = readFileSync(member.configuration, "utf8");
-  const reload = async (text: string, count: number): Promise<void> => {
-    writeFileSync(member.configuration, text);
-    cluster.signal(0, "SIGHUP");
-    await until(() => member.said.filter((line) => line.includes("Reloaded server configuration")).length === count);
-  };
-  const storage = cluster.storageOf("chats", "?replicas=1&shards=1").replace("nats://", "nats://streamdir:known@");
-  const frontEnd = startStreamdir(t, ["--port", "0", "--log-format", "text"], { cwd: HERE, env: { STREAMDIR_STORAGE: storage } });
-  const url = /http:[^\s"]+/.exec(await frontEnd.stdoutLine(/http:/))?.[0] ?? "";
+  const server = await PermittedServer.start(t);
+  const { url, process: frontEnd } = await server.serve(t);
   const readiness = async (): Promise<number> => (await ask(new URL("/readyz", url).href, "GET")).status;
   assert.equal((await ask(`${url}s`, "PUT", { headers: TEXT, body: "a" })).status, 201);
 
-  await reload(configuration.replace('"sd.chats.>", ', ""), 1);
+  await server.take('"sd.chats.>", ');
   for (let appends = 0; appends < 3; appends += 1) {
     const refused = await ask(`${url}s`, "POST", { headers: TEXT, body: "b" });
     assert.deepEqual([refused.status, JSON.parse(refused.body).code], [503, "overloaded"]);
@@ -107,7 +86,7 @@ test("permissions that are taken away while it serves make it unready, and are t
   assert.equal(await readiness(), 503);
   assert.match((await ask(new URL("/health", url).href, "GET")).body, /may not do what streamdir needs: .*sd\.chats\.0\.s\.s/);
 
-  await reload(configuration, 2);
+  await server.take("");
   while ((await readiness()) !== 200);
   assert.equal((await ask(`${url}s`, "POST", { headers: TEXT, body: "c" })).status, 204);
   assert.equal((await ask(`${url}s`, "GET")).body, "ac");

@@ -9,10 +9,13 @@ import {
   type NatsConnection,
   type NatsConnectOptions,
   type NatsFault,
+  type NatsMessage,
 } from "./nats-client.js";
-import { kindOf } from "./permissions.js";
+import { withAdvice } from "./permissions.js";
 import { Requests } from "./requests.js";
 import { hintOf, identityCheckFor } from "./server-identity.js";
+import { kindOf } from "./subject-kind.js";
+import { Subscriptions } from "./subscriptions.js";
 
 /** How a cluster is connected to. */
 export interface ConnectionOptions {
@@ -39,9 +42,10 @@ export class ClusterConnection {
   /** Bytes that a message may have on its way, with its headers. */
   readonly maxPayloadBytes: number;
   readonly #connection: NatsConnection;
+  readonly #subscriptions: Subscriptions;
   readonly #log: Log;
   readonly #creds: WatchedFile | null;
-  /** Called when a connection is there again: what was published meanwhile was missed. */
+  /** Called when a connection is there again, or the right to subscribe: what was published meanwhile was missed. */
   onGap: () => void = () => {};
   #refusal: string | null = null;
   /** Why a server has ended the connection, or refuses it; `null` where none has said so. */
@@ -60,7 +64,9 @@ export class ClusterConnection {
     this.#connection = connection;
     this.#log = log;
     this.#creds = creds;
-    this.requests = new Requests(client, connection, clock);
+    this.#subscriptions = new Subscriptions(connection, clock);
+    this.#subscriptions.onAgain = (subjects) => this.#mayHearAgain(subjects);
+    this.requests = new Requests(client, connection, this.#subscriptions, clock);
     this.maxPayloadBytes = connection.info?.max_payload ?? 0;
     void this.#follow();
   }
@@ -105,19 +111,21 @@ export class ClusterConnection {
 
   /** Why nothing can be asked now; `null` where something can. */
   get fault(): string | null {
-    if (this.#refusal !== null || this.requests.isConnected) return this.#refusal;
+    if (this.#refusal !== null) return this.#refusal;
+    const { isConnected, deafness } = this.requests;
+    if (isConnected) return deafness === null ? null : withAdvice(deafness);
     const why = this.#lastFault === null ? "" : `: ${this.#lastFault}`;
     return `no server of the NATS cluster is connected${why}`;
   }
 
   /** Calls for each message of a subject. Ends with the function that it returns. */
-  subscribe(subject: string, onMessage: Parameters<typeof subscribeTo>[2]): () => void {
-    return subscribeTo(this.#connection, subject, onMessage);
+  subscribe(subject: string, onMessage: (message: NatsMessage) => void): () => void {
+    return this.#subscriptions.add(subject, { onMessage });
   }
 
   /** Publishes something that nobody answers. */
   tell(subject: string, text: string): void {
-    if (this.fault === null) this.#connection.publish(subject, text, {});
+    if (this.requests.isConnected) this.#connection.publish(subject, text, {});
   }
 
   /**
@@ -128,7 +136,7 @@ export class ClusterConnection {
     if (this.#isClosing || this.fault !== null) return;
     this.#isLeavingAgain = !isFirst;
     this.#log[this.#levelUnlessAgain("warn")]("the NATS server sees no majority of the others: trying another", {
-      server: this.#connection.info?.server_name ?? "",
+      server: this.#serverName,
     });
     this.#connection.reconnect().catch((fault: unknown) => {
       this.#log.warn("the NATS server can't be left", { fault: String(fault) });
@@ -158,7 +166,23 @@ export class ClusterConnection {
     const kind = `${operation} ${kindOf(subject)}`;
     if (this.#forbidden.has(kind)) return;
     this.#forbidden.add(kind);
-    this.#log.error("the user of the NATS servers may not use a subject", { operation, subject });
+    const server = this.#serverName;
+    this.#log.error("the user of the NATS servers may not use a subject", { operation, subject, server });
+  }
+
+  /** A server has taken a subject that one had refused. What it refuses from now on is told of anew. */
+  allowed(operation: "publish" | "subscription", subject: string): void {
+    if (this.#forbidden.delete(`${operation} ${kindOf(subject)}`))
+      this.#log.info("the user of the NATS servers may use a subject again", { operation, subject });
+  }
+
+  #mayHearAgain(subjects: readonly string[]): void {
+    for (const subject of subjects) this.allowed("subscription", subject);
+    this.onGap();
+  }
+
+  get #serverName(): string {
+    return this.#connection.info?.server_name ?? "";
   }
 
   #reconnected(): void {
@@ -169,9 +193,9 @@ export class ClusterConnection {
     this.#lastFault = null;
     this.requests.setConnected(refusal === null);
     if (refusal !== null) return;
-    const server = this.#connection.info?.server_name ?? "";
-    this.#log[this.#levelUnlessAgain("info")]("connected to the NATS cluster again", { server });
+    this.#log[this.#levelUnlessAgain("info")]("connected to the NATS cluster again", { server: this.#serverName });
     this.#isLeavingAgain = false;
+    void this.#subscriptions.tryAgain();
     this.onGap();
   }
 
@@ -183,23 +207,12 @@ export class ClusterConnection {
   async close(): Promise<void> {
     this.#isClosing = true;
     this.#creds?.close();
+    this.#subscriptions.stop();
     this.requests.close();
     await this.#connection.close();
     // Where it is just being made again, closing leaves its socket open.
     this.#connection.protocol?.transport?.discard();
   }
-}
-
-function subscribeTo(
-  connection: NatsConnection,
-  subject: string,
-  onMessage: (message: Parameters<Parameters<NatsConnection["subscribe"]>[1]["callback"]>[1]) => void,
-): () => void {
-  const callback: Parameters<NatsConnection["subscribe"]>[1]["callback"] = (error, message) => {
-    if (error === null || error === undefined) onMessage(message);
-  };
-  const subscription = connection.subscribe(subject, { callback });
-  return () => subscription.unsubscribe();
 }
 
 /** Why a server can't be used; `null` where it can. */

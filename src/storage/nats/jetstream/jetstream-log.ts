@@ -51,7 +51,7 @@ export class JetStreamLog implements ReplicatedLog {
   readonly #connection: ClusterConnection;
   readonly #bucket: Bucket;
   readonly #health: ShardHealth;
-  /** Why this server may not write, by the shard's JetStream stream. */
+  /** Why the user may not write, by the shard's JetStream stream, or call the API, by the call. */
   readonly #refusals = new Map<string, string>();
 
   /** `patienceMs` is how long a stream's next leader is waited for; `notices` is the server's log. */
@@ -64,6 +64,7 @@ export class JetStreamLog implements ReplicatedLog {
       clock,
       ask: (stream) => this.#majorityAgo(stream),
       connectionFault: () => connection.fault,
+      refusalOf: (stream) => this.#refusals.get(callOf.info(stream)) ?? null,
       onAllSilent: (isFirst) => connection.leaveServer(isFirst),
       onLed: (shard, isLed) => {
         if (isLed) notices.info(`${shard} has a leader again`);
@@ -87,7 +88,7 @@ export class JetStreamLog implements ReplicatedLog {
     const stream = this.#streamOf(subject);
     return this.#connection.requests.askFor(subject, body, ANSWER_TIMEOUT_MS, fields, (answer) => {
       if (answer.kind === "refused") {
-        if (stream !== this.#bucket.touches) this.#refusals.set(stream, withAdvice(answer.why));
+        if (stream !== this.#bucket.touches) this.#refuse(stream, answer.why);
         return answer;
       }
       if (answer.kind !== "reply") return { kind: answer.kind === "nobody" ? "untaken" : "unknown" };
@@ -110,7 +111,7 @@ export class JetStreamLog implements ReplicatedLog {
 
   async #leaderMessage(stream: string, query: object): Promise<LogMessage | null> {
     this.#mayBeLed(stream);
-    const answer = await this.#askLeader(stream, `STREAM.MSG.GET.${stream}`, query);
+    const answer = await this.#askLeader(stream, callOf.read(stream), query);
     const fault = faultOfAnswer(answer);
     if (fault?.code === API_ERROR.noSuchMessage) return null;
     if (fault !== null) throw new LogUnavailableError(`${stream} can't be read: ${fault.description}`, stream);
@@ -119,14 +120,28 @@ export class JetStreamLog implements ReplicatedLog {
 
   /** Throws at once where nobody waits any more: each question would be two seconds of silence. */
   #mayBeLed(stream: string): void {
-    if (this.#health.isGivenUp(stream)) throw new LogUnavailableError(`${stream} has had no leader for long`, stream);
+    if (this.#health.isGivenUp(stream))
+      throw this.#unavailable(stream, callOf.info(stream), `${stream} has had no leader for long`);
   }
 
-  /** What the leader of a stream answers to a call of the API; `null` where it does not. */
-  async #call(call: string, query: object): Promise<ApiAnswer | null> {
+  /** Why a call has no answer that counts: `otherwise`, unless nobody can be asked or the user may not. */
+  #unavailable(stream: string, call: string, otherwise: string): LogUnavailableError {
+    return new LogUnavailableError(this.#connection.fault ?? this.#refusals.get(call) ?? otherwise, stream);
+  }
+
+  /** Who may have no answers at all knows nothing of what else is refused. */
+  #refuse(what: string, why: string): void {
+    if (this.#connection.fault === null) this.#refusals.set(what, withAdvice(why));
+  }
+
+  /** What the leader of a stream answers to a call of the API, of one `consumer` maybe; `null` where it does not. */
+  async #call(call: string, query: object, consumer: string | null = null): Promise<ApiAnswer | null> {
     const { requests } = this.#connection;
-    const answer = await requests.ask(`$JS.API.${call}`, JSON.stringify(query), ANSWER_TIMEOUT_MS);
+    const subject = `$JS.API.${call}${consumer === null ? "" : `.${consumer}`}`;
+    const answer = await requests.ask(subject, JSON.stringify(query), ANSWER_TIMEOUT_MS);
+    if (answer.kind === "refused") this.#refuse(call, answer.why);
     if (answer.kind !== "reply") return null;
+    if (this.#refusals.delete(call)) this.#connection.allowed("publish", subject);
     return jsonOf(answer.message);
   }
 
@@ -138,17 +153,20 @@ export class JetStreamLog implements ReplicatedLog {
     for (let tries = 1; ; tries += 1) {
       const wasKnown = this.#health.isLedAt(stream, this.#health.nowMs);
       const answer = await this.#call(call, query);
-      if (answer === null) throw new LogUnavailableError(`no leader answers for ${stream}`, stream);
+      if (answer === null) throw this.#unavailable(stream, call, noLeaderOf(stream));
       const { nowMs } = this.#health;
       if (wasKnown && this.#health.isLedAt(stream, nowMs)) return answer;
       if (tries === MAX_TRIES || !(await this.#health.wasLed(stream, nowMs)))
-        throw new LogUnavailableError(`${stream} may have another leader`, stream);
+        throw this.#unavailable(stream, callOf.info(stream), `${stream} may have another leader`);
     }
   }
 
   async #majorityAgo(stream: string): Promise<number | null> {
     if (this.#refusals.has(stream)) await this.#mayWriteAgain(stream);
-    const answer = await this.#call(`STREAM.INFO.${stream}`, {});
+    const read = callOf.read(stream);
+    // No message has this subject: an answer says that the user may read again.
+    if (this.#refusals.has(read)) await this.#call(read, { last_by_subj: "none" });
+    const answer = await this.#call(callOf.info(stream), {});
     return answer === null ? null : majorityAgoMs(answer, this.#bucket.replicas);
   }
 
@@ -183,7 +201,7 @@ export class JetStreamLog implements ReplicatedLog {
     // Nearly always there is none, and that is quickly said.
     if ((await this.next(filter, 1)) === null) return 0;
     const stream = this.#streamOf(filter);
-    const answer = await this.#askLeader(stream, `STREAM.INFO.${stream}`, { subjects_filter: filter });
+    const answer = await this.#askLeader(stream, callOf.info(stream), { subjects_filter: filter });
     const state = answer["state"];
     const count: unknown = typeof state === "object" && state !== null ? Reflect.get(state, "num_subjects") : undefined;
     const found: unknown = typeof state === "object" && state !== null ? Reflect.get(state, "subjects") : undefined;
@@ -200,8 +218,9 @@ export class JetStreamLog implements ReplicatedLog {
   async purge(subject: string, sequence: number | null): Promise<void> {
     const stream = this.#streamOf(subject);
     const range = sequence === null ? { filter: subject } : { filter: subject, seq: sequence };
-    const answer = await this.#call(`STREAM.PURGE.${stream}`, range);
-    if (answer === null) throw new LogUnavailableError(`no leader answers for ${stream}`, stream);
+    const call = `STREAM.PURGE.${stream}`;
+    const answer = await this.#call(call, range);
+    if (answer === null) throw this.#unavailable(stream, call, noLeaderOf(stream));
     const fault = faultOfAnswer(answer);
     if (fault !== null) throw new LogUnavailableError(`${stream} can't be purged: ${fault.description}`, stream);
   }
@@ -228,7 +247,7 @@ export class JetStreamLog implements ReplicatedLog {
         }
       }
     } finally {
-      await this.#call(`CONSUMER.DELETE.${stream}.${name}`, {});
+      await this.#call(`CONSUMER.DELETE.${stream}`, {}, name);
     }
   }
 
@@ -246,11 +265,12 @@ export class JetStreamLog implements ReplicatedLog {
       inactive_threshold: HEADS_TIMEOUT_MS * 6 * 1e6,
     };
     const query = { stream_name: stream, config, action: "create" };
-    const answer = await this.#call(`CONSUMER.CREATE.${stream}.${name}`, query);
+    const call = `CONSUMER.CREATE.${stream}`;
+    const answer = await this.#call(call, query, name);
     const pending = answer?.["num_pending"];
     if (typeof pending === "number") return pending;
     const why = answer === null ? "no leader answers" : faultOfAnswer(answer)?.description;
-    throw new LogUnavailableError(`${stream} can't be listed: ${why ?? ""}`, stream);
+    throw this.#unavailable(stream, call, `${stream} can't be listed: ${why ?? ""}`);
   }
 
   async #fetchHeads(
@@ -264,7 +284,7 @@ export class JetStreamLog implements ReplicatedLog {
     const call = `$JS.API.CONSUMER.MSG.NEXT.${stream}.${name}`;
     const messages = await this.#connection.requests.gatherDeliveries(call, query, HEADS_TIMEOUT_MS, isLast);
     const heads = messages.flatMap((message) => messageOfConsumer(message) ?? []);
-    if (heads.length === 0) throw new LogUnavailableError(`${stream} can't be listed: its consumer is gone`, stream);
+    if (heads.length === 0) throw this.#unavailable(stream, call, `${stream} can't be listed: its consumer is gone`);
     return heads;
   }
 
@@ -292,7 +312,8 @@ export class JetStreamLog implements ReplicatedLog {
 
   health(): LogHealth {
     const { writable, reason } = this.#health.health;
-    const [refusal = null] = this.#bucket.shards.flatMap((shard) => this.#refusals.get(shard) ?? []);
+    const needed = this.#bucket.shards.flatMap((shard) => [shard, callOf.read(shard)]);
+    const [refusal = null] = needed.flatMap((what) => this.#refusals.get(what) ?? []);
     return { writable: writable && refusal === null, reason: reason ?? refusal };
   }
 
@@ -300,6 +321,16 @@ export class JetStreamLog implements ReplicatedLog {
     this.#health.stop();
     return this.#connection.close();
   }
+}
+
+/** Calls of the API without which a shard can't be used. */
+const callOf = {
+  info: (stream: string): string => `STREAM.INFO.${stream}`,
+  read: (stream: string): string => `STREAM.MSG.GET.${stream}`,
+};
+
+function noLeaderOf(stream: string): string {
+  return `no leader answers for ${stream}`;
 }
 
 /** A batch ends with a message of the server's own: an empty body is a message like any other. */

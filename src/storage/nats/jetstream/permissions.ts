@@ -18,14 +18,6 @@ export async function whyNotPublish(requests: Requests, subject: string): Promis
   return answer.kind === "refused" ? answer.why : null;
 }
 
-/** What the permissions of a subject are told by, once for all that are alike: its first tokens. */
-export function kindOf(subject: string): string {
-  return subject
-    .split(".")
-    .slice(0, subject.startsWith("$JS.") ? 5 : 2)
-    .join(".");
-}
-
 /** What kept the user from something, with what to do about it. */
 export function withAdvice(why: string): string {
   return `the user of the NATS servers may not do what streamdir needs: ${why}; docs/cluster.md has the permissions`;

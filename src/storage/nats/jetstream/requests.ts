@@ -2,6 +2,7 @@ import { randomBytes } from "node:crypto";
 import { stopwatchMs, type Clock, type Timer } from "../../../ops/clock.js";
 import { headerEncoder, type HeaderFields } from "./header-block.js";
 import type { NatsClient, NatsConnection, NatsMessage } from "./nats-client.js";
+import type { Subscriptions } from "./subscriptions.js";
 
 /** How a request ended without an answer. */
 type NoAnswer = { readonly kind: "nobody" | "silence" } | { readonly kind: "refused"; readonly why: string };
@@ -56,16 +57,21 @@ export class Requests {
   #goesOffAtMs = Infinity;
 
   /** `nowMs` tells the time by a clock that never jumps. */
-  constructor(client: NatsClient, connection: NatsConnection, clock: Clock, nowMs: () => number = stopwatchMs) {
+  constructor(
+    client: NatsClient,
+    connection: NatsConnection,
+    subscriptions: Subscriptions,
+    clock: Clock,
+    nowMs: () => number = stopwatchMs,
+  ) {
     this.#headersOf = headerEncoder(client);
     this.#connection = connection;
     this.#clock = clock;
     this.#nowMs = nowMs;
-    connection.subscribe(`${this.#inbox}.*`, {
-      callback: (error, message) => {
-        if (error instanceof Error) this.#deafen(error.message);
-        else this.#take(message.subject.slice(this.#inbox.length + 1), message);
-      },
+    subscriptions.add(`${this.#inbox}.*`, {
+      onMessage: (message) => this.#take(message.subject.slice(this.#inbox.length + 1), message),
+      onRefused: (why) => this.#deafen(why),
+      onAgain: () => (this.#deafness = null),
     });
   }
 
@@ -90,6 +96,11 @@ export class Requests {
 
   get isConnected(): boolean {
     return this.#isConnected;
+  }
+
+  /** Why the user may have no answers, as a server says; `null` where it may. */
+  get deafness(): string | null {
+    return this.#deafness;
   }
 
   /** Sends a request with these headers and waits for its answer. */
@@ -140,7 +151,7 @@ export class Requests {
     timeoutMs: number,
     isLast: IsLast,
   ): Promise<readonly NatsMessage[]> {
-    if (!this.#isConnected) return Promise.resolve([]);
+    if (!this.#isConnected || this.#deafness !== null) return Promise.resolve([]);
     const token = this.#nextToken();
     const inbox = `${this.#inbox}.d.${token}`;
     const callback = (error: Error | null, message: NatsMessage): void => {

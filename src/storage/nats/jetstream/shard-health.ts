@@ -26,6 +26,8 @@ export interface ShardHealthOptions {
   readonly ask: (stream: string) => Promise<number | null>;
   /** Says why nobody can be asked at all. */
   readonly connectionFault: () => string | null;
+  /** Says why a stream can't be asked about, where the user may not: other servers would refuse that as well. */
+  readonly refusalOf: (stream: string) => string | null;
   /**
    * Called when no shard has had a majority for a while, and again after as long: another server may see more.
    * `isFirst` says whether a shard had one since the last call.
@@ -48,8 +50,8 @@ export class ShardHealth {
   readonly #heldAtMs = new Map<string, number>();
   readonly #begunAtMs: number;
   #calledAtMs = -Infinity;
-  /** When nobody could be asked at last: what is silent since then may only not have been asked yet. */
-  #unaskedAtMs = -Infinity;
+  /** When shards could not be asked about at last: what is silent since then may only not have been asked yet. */
+  readonly #unaskedAtMs = new Map<string, number>();
   /** Shards of which it was told that they have no leader. */
   readonly #toldSilent = new Set<string>();
   /** Questions on their way. */
@@ -109,12 +111,14 @@ export class ShardHealth {
   }
 
   async #search(stream: string): Promise<boolean> {
-    const { clock } = this.#options;
+    const { clock, refusalOf } = this.#options;
     if (!this.#leaderlessSinceMs.has(stream)) this.#leaderlessSinceMs.set(stream, this.nowMs);
     while (!this.#isStopped && !this.isGivenUp(stream)) {
       await this.#ask(stream);
       if (!this.#leaderlessSinceMs.has(stream)) return true;
-      await new Promise<void>((resolve) => void clock.after(LOOK_AGAIN_MS, resolve));
+      // A server logs each question that it refuses.
+      const pauseMs = refusalOf(stream) === null ? LOOK_AGAIN_MS : PROBE_MS;
+      await new Promise<void>((resolve) => void clock.after(pauseMs, resolve));
     }
     return !this.#leaderlessSinceMs.has(stream);
   }
@@ -135,16 +139,21 @@ export class ShardHealth {
     const { shards, clock } = this.#options;
     const quiet = shards.filter((shard) => this.#silenceMs(shard) >= PROBE_MS);
     for (const stream of new Set([...quiet, ...this.#leaderlessSinceMs.keys()])) void this.#ask(stream);
+    for (const shard of shards) if (this.#whyUnasked(shard) !== null) this.#unaskedAtMs.set(shard, this.nowMs);
     this.#callWhenAllSilent();
     this.#tellOfLeaders();
     this.#timer = clock.after(PROBE_MS, () => this.#probeQuiet());
   }
 
+  #whyUnasked(shard: string): string | null {
+    return this.#options.connectionFault() ?? this.#options.refusalOf(shard);
+  }
+
   #callWhenAllSilent(): void {
-    const { shards, onAllSilent, connectionFault } = this.#options;
-    const askedMs = this.nowMs - Math.max(this.#calledAtMs, this.#unaskedAtMs);
-    const silenceMs = Math.min(askedMs, ...shards.map((shard) => this.#silenceMs(shard)));
-    if (silenceMs <= ALL_SILENT_MS || connectionFault() !== null) return;
+    const { shards, onAllSilent } = this.#options;
+    const calledMs = this.nowMs - this.#calledAtMs;
+    const silenceMs = Math.min(calledMs, ...shards.map((shard) => this.#silenceSinceAskedMs(shard)));
+    if (silenceMs <= ALL_SILENT_MS) return;
     const heardAtMs = Math.max(...shards.map((shard) => this.#heldAtMs.get(shard) ?? this.#begunAtMs));
     const isFirst = heardAtMs >= this.#calledAtMs;
     this.#calledAtMs = this.nowMs;
@@ -152,20 +161,21 @@ export class ShardHealth {
   }
 
   #tellOfLeaders(): void {
-    const { shards, connectionFault, onLed } = this.#options;
-    const { nowMs } = this;
-    if (connectionFault() !== null) {
-      this.#unaskedAtMs = nowMs;
-      return;
-    }
+    const { shards, onLed } = this.#options;
     for (const shard of shards) {
+      if (this.#whyUnasked(shard) !== null) continue;
       const wasSilent = this.#toldSilent.has(shard);
-      const isSilent = this.#isSilent(shard) && (wasSilent || nowMs - this.#unaskedAtMs > PATIENCE_MS);
+      const isSilent = this.#isSilent(shard) && (wasSilent || this.#silenceSinceAskedMs(shard) > PATIENCE_MS);
       if (isSilent === wasSilent) continue;
       if (isSilent) this.#toldSilent.add(shard);
       else this.#toldSilent.delete(shard);
       onLed(shard, !isSilent);
     }
+  }
+
+  /** How long a shard has been silent of which it could be asked. */
+  #silenceSinceAskedMs(shard: string): number {
+    return Math.min(this.#silenceMs(shard), this.nowMs - (this.#unaskedAtMs.get(shard) ?? -Infinity));
   }
 
   #isSilent(shard: string): boolean {
@@ -178,9 +188,11 @@ export class ShardHealth {
 
   /** Whether each shard has a leader with a majority behind it. */
   get health(): LogHealth {
-    const { shards, connectionFault } = this.#options;
+    const { shards, connectionFault, refusalOf } = this.#options;
     const silent = shards.filter((shard) => this.#isSilent(shard));
-    const reason = connectionFault() ?? (silent.length === 0 ? null : `no leader answers for ${silent.join(", ")}`);
+    const [refusal = null] = silent.flatMap((shard) => refusalOf(shard) ?? []);
+    const leaderless = silent.length === 0 ? null : `no leader answers for ${silent.join(", ")}`;
+    const reason = connectionFault() ?? refusal ?? leaderless;
     return { writable: reason === null, reason };
   }
 

@@ -3,6 +3,7 @@ import { EventEmitter, once } from "node:events";
 import { describe, test } from "node:test";
 import type { NatsClient, NatsConnection, NatsMessage } from "../../../../src/storage/nats/jetstream/nats-client.js";
 import { Requests } from "../../../../src/storage/nats/jetstream/requests.js";
+import { Subscriptions } from "../../../../src/storage/nats/jetstream/subscriptions.js";
 import { ManualClock } from "../../../helpers/manual-clock.js";
 
 const CLIENT: Pick<NatsClient, "headers"> = { headers: () => ({ code: 0, description: "", get: () => "", append: () => undefined }) };
@@ -27,6 +28,10 @@ class SilentConnection extends EventEmitter<{ published: [] }> {
     return { unsubscribe: () => undefined };
   }
 
+  flush(): Promise<void> {
+    return Promise.resolve();
+  }
+
   /** The user may not subscribe. */
   forbid(why: string): void {
     this.#refuse(new Error(why));
@@ -38,7 +43,8 @@ class SilentConnection extends EventEmitter<{ published: [] }> {
 }
 
 function requestsOn(connection: SilentConnection, clock = new ManualClock()): Requests {
-  return new Requests(CLIENT as NatsClient, connection as unknown as NatsConnection, clock, () => clock.nowMs()); // it uses no more of them
+  const used = connection as unknown as NatsConnection; // it uses no more of it, nor of the client
+  return new Requests(CLIENT as NatsClient, used, new Subscriptions(used, clock), clock, () => clock.nowMs());
 }
 
 describe("requests", () => {
@@ -68,9 +74,10 @@ describe("requests", () => {
     assert.deepEqual([(await asked[1])?.kind, (await asked[2])?.kind], ["reply", "reply"]);
   });
 
-  test("are refused where the user may not have answers", async () => {
+  test("are refused where the user may not have answers, until it may", async () => {
     const connection = new SilentConnection();
-    const requests = requestsOn(connection);
+    const clock = new ManualClock();
+    const requests = requestsOn(connection, clock);
     const sent = requests.ask("sent", "", 1000);
     await once(connection, "published");
     const asked = requests.ask("a", "", 1000);
@@ -78,7 +85,17 @@ describe("requests", () => {
     assert.deepEqual(await sent, { kind: "silence" }, "it may have been carried out");
     assert.deepEqual(await asked, { kind: "refused", why: "no inbox" });
     assert.deepEqual(await requests.ask("b", "", 1000), { kind: "refused", why: "no inbox" });
+    assert.deepEqual(await requests.gatherDeliveries("c", "", 1000, () => true), []);
     assert.deepEqual(connection.subjects, ["sent"]);
+    assert.equal(requests.deafness, "no inbox");
+
+    clock.advance(3000);
+    await new Promise(setImmediate);
+    assert.equal(requests.deafness, null);
+    const again = requests.ask("again", "", 1000);
+    await once(connection, "published");
+    connection.answer(connection.replies.at(-1) ?? "");
+    assert.equal((await again).kind, "reply");
   });
 
   test("that ended before they went out are never sent", async () => {

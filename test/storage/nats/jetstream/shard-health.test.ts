@@ -10,6 +10,7 @@ function healthOf(clock: ManualClock, more: Partial<ShardHealthOptions> = {}): S
     clock,
     ask: async () => null,
     connectionFault: () => null,
+    refusalOf: () => null,
     onAllSilent: () => {},
     onLed: () => {},
     patienceMs: 5000,
@@ -131,6 +132,43 @@ describe("the health of shards", () => {
     fault = null;
     pass(3);
     assert.deepEqual(told, ["a false", "b false"]);
+    health.stop();
+  });
+
+  test("names what the user may not ask, looks for no other server then, and misses a leader only once it may", () => {
+    const clock = new ManualClock();
+    const told: string[] = [];
+    let refusal: string | null = "a violation";
+    const onLed = (shard: string, isLed: boolean): void => void told.push(`${shard} ${isLed}`);
+    const onAllSilent = (): void => void told.push("all silent");
+    const health = healthOf(clock, { onLed, onAllSilent, refusalOf: (shard) => (shard === "a" ? refusal : null) });
+    const pass = (seconds: number): void => {
+      for (let second = 0; second < seconds; second += 1) clock.advance(1000);
+    };
+    pass(10);
+    assert.deepEqual(told, ["b false"]);
+    assert.deepEqual(health.health, { writable: false, reason: "a violation" });
+    refusal = null;
+    pass(4);
+    assert.deepEqual(health.health, { writable: false, reason: "no leader answers for a, b" });
+    assert.deepEqual(told, ["b false"]);
+    pass(3);
+    assert.deepEqual(told, ["b false", "a false", "all silent"]);
+    health.stop();
+  });
+
+  test("who may not ask about a stream asks for it once a second", async () => {
+    const clock = new ManualClock();
+    let questions = 0;
+    const ask = async (): Promise<null> => {
+      questions += 1;
+      return null;
+    };
+    const health = healthOf(clock, { ask, shards: [], refusalOf: () => "a violation" });
+    const waiting = health.untilLed("a");
+    for (let look = 0; look < 50; look += 1) await lookAgain(clock);
+    assert.equal(await waiting, false);
+    assert.ok(questions <= 2 * 5 + 1, `${questions} questions`);
     health.stop();
   });
 

@@ -1,0 +1,7 @@
+/** What the permissions of a subject are told by, once for all that are alike: its first tokens. */
+export function kindOf(subject: string): string {
+  return subject
+    .split(".")
+    .slice(0, subject.startsWith("$JS.") ? 5 : 2)
+    .join(".");
+}

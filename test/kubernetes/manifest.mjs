@@ -7,7 +7,8 @@ import { StatefulSet } from "kubernetes-models/apps/v1/StatefulSet";
 import ts from "typescript";
 import { parseAllDocuments } from "yaml";
 
-const FILE = new URL("../../docs/kubernetes.yaml", import.meta.url);
+/** The file. */
+export const FILE = new URL("../../docs/kubernetes.yaml", import.meta.url);
 const HERE = fileURLToPath(new URL(".", import.meta.url));
 
 const MODELS = new Map([

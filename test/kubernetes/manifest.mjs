@@ -2,15 +2,20 @@
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { join } from "node:path";
+import { PersistentVolumeClaim } from "kubernetes-models/v1/PersistentVolumeClaim";
+import { Pod } from "kubernetes-models/v1/Pod";
 import { Service } from "kubernetes-models/v1/Service";
 import { StatefulSet } from "kubernetes-models/apps/v1/StatefulSet";
 import ts from "typescript";
 import { parseAllDocuments } from "yaml";
 
-const FILE = new URL("../../docs/kubernetes.yaml", import.meta.url);
+/** The file. */
+export const FILE = new URL("../../docs/kubernetes.yaml", import.meta.url);
 const HERE = fileURLToPath(new URL(".", import.meta.url));
 
 const MODELS = new Map([
+  ["PersistentVolumeClaim", { Model: PersistentVolumeClaim, from: "kubernetes-models/v1/PersistentVolumeClaim" }],
+  ["Pod", { Model: Pod, from: "kubernetes-models/v1/Pod" }],
   ["Service", { Model: Service, from: "kubernetes-models/v1/Service" }],
   ["StatefulSet", { Model: StatefulSet, from: "kubernetes-models/apps/v1/StatefulSet" }],
 ]);

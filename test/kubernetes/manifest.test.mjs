@@ -1,14 +1,17 @@
 import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
 import { describe, test } from "node:test";
 import { parseCommand } from "../../src/cli/config.ts";
+import { parseListen } from "../../src/net/listen-address.ts";
 import { instructionsOf, only } from "../containers/dockerfile.ts";
-import { faultsOf, objects } from "./manifest.mjs";
+import { FILE, faultsOf, objects } from "./manifest.mjs";
 
 const INSTRUCTIONS = instructionsOf(new URL("../../docs/Dockerfile", import.meta.url));
 /** What a stop takes beyond its options, to write out what is not in the streams' files yet: README, Options. */
 const WRITING_MS = 5000;
 /** In place of the address that Kubernetes gives a pod. */
 const POD_ADDRESS = "10.1.2.3";
+const COMMANDS = [{ name: "serve", summary: "", run: async () => 0 }];
 
 describe("docs/kubernetes.yaml", () => {
   const found = objects();
@@ -16,7 +19,7 @@ describe("docs/kubernetes.yaml", () => {
   const pod = spec.template.spec;
   const [container] = pod.containers;
   const args = container.args.map((arg) => arg.replace("$(POD_IP)", POD_ADDRESS));
-  const command = parseCommand(args.slice(1), {}, [{ name: "serve", summary: "", run: async () => 0 }]);
+  const command = parseCommand(args.slice(1), {}, COMMANDS);
 
   for (const [kind, object] of found) {
     test(`has a ${kind} as its schema is`, () => assert.deepEqual(faultsOf(object), []));
@@ -27,6 +30,7 @@ describe("docs/kubernetes.yaml", () => {
     assert.deepEqual([...found.keys()], ["Service", "StatefulSet"]);
     assert.equal(spec.replicas, 1);
     assert.equal(spec.serviceName, service.metadata.name);
+    assert.equal(service.spec.clusterIP, undefined, "it has an address that stays");
     assert.deepEqual(spec.selector.matchLabels, spec.template.metadata.labels);
     assert.deepEqual(service.spec.selector, spec.template.metadata.labels);
     assert.equal(pod.enableServiceLinks, false);
@@ -51,6 +55,18 @@ describe("docs/kubernetes.yaml", () => {
       { path: "/readyz", port: "admin" },
       { path: "/livez", port: "admin" },
     ]);
+  });
+
+  test("says in comments what listens to IPv6", () => {
+    const lines = readFileSync(FILE, "utf8").split("\n");
+    const alternatives = lines.flatMap((line) => {
+      const [, flag, address] = /- (--[\w-]*listen)=\S+ # (\S+) where pods have IPv6 addresses$/.exec(line) ?? [];
+      return flag === undefined ? [] : [`${flag}=${address.replace("$(POD_IP)", "fd00::7")}`];
+    });
+    const changed = parseCommand([...args.slice(1).filter((arg) => !arg.includes("listen=")), ...alternatives], {}, COMMANDS);
+    assert.equal(changed.kind, "run", JSON.stringify(changed));
+    assert.deepEqual([changed.settings.listen, changed.settings.adminListen], ["*:4437", "[fd00::7]:9437"]);
+    assert.deepEqual(parseListen(changed.settings.listen), parseListen("[::]:4437"));
   });
 
   test("waits for a stop for longer than one takes, and for a balancer to see it", () => {

@@ -1,6 +1,8 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
+import { freePort } from "../helpers/free-ports.js";
 import { ask } from "../helpers/real-server.js";
+import { tempDir } from "../helpers/temp-dir.js";
 import { lacksCaddy, startCaddy, startCaddyProcess } from "./caddy.js";
 import { Crowd } from "./crowd.js";
 import { Origin } from "./origin.js";
@@ -24,6 +26,24 @@ describe("behind Caddy as docs/Caddyfile has it", { skip: lacksCaddy, timeout: 1
   test("what is no stream is not found, so that no check of it passes", async (context) => {
     const url = await startCaddy(context, (await Origin.start(context)).port);
     assert.equal((await ask(new URL("/health", url).href, "GET")).status, 404);
+  });
+
+  test("while the server is away a request without a body waits for it; one with a body is a 502 of Caddy's, and not stored", async (context) => {
+    const [dir, port] = [tempDir(), await freePort()];
+    const before = await Origin.start(context, { dir }, port);
+    await ask(`${before.url}s`, "PUT", { headers: TEXT });
+    await before.stop();
+    // At this level it logs each try.
+    const { url, process } = await startCaddyProcess(context, port, ["debug"]);
+    const tried = (method: string): Promise<string> =>
+      process.stderrLine(new RegExp(`"upstream roundtrip".*"method":"${method}".*connection refused`));
+    const [read, appended] = [ask(`${url}s?offset=-1`, "GET"), ask(`${url}s`, "POST", { headers: TEXT, body: "one" })];
+    await Promise.all([tried("GET"), tried("POST")]);
+    const origin = await Origin.start(context, { dir }, port);
+    assert.equal((await read).status, 200);
+    const { status, headers, body } = await appended;
+    assert.deepEqual([status, headers["content-type"], body], [502, undefined, ""]);
+    assert.equal((await ask(`${origin.url}s?offset=-1`, "GET")).body, "");
   });
 
   test("a ticket is in no log", async (context) => {

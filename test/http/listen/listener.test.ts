@@ -50,6 +50,12 @@ describe("a server with several addresses", () => {
     assert.ok(!existsSync(path));
   });
 
+  test("at `*` serves IPv4 and IPv6", async (context) => {
+    const server = await start({ dir: tempDir(), listen: "*:0", insecure: true, logLevel: "silent" }, REQUEST_LIMITS);
+    context.after(() => server.close());
+    for (const host of ["127.0.0.1", "[::1]"]) assert.equal((await fetch(`http://${host}:${server.port}/readyz`)).status, 200, host);
+  });
+
   test("takes over the socket that a killed server left, and none that is in use", async (context) => {
     const path = join(tempDir(), "a.sock");
     const script = `require("node:net").createServer().listen(${JSON.stringify(path)}, () => process.kill(process.pid, "SIGKILL"))`;

@@ -152,7 +152,8 @@ describe("an auth file that commands change", () => {
       read(file).ticketKeys.map(({ id }) => id),
       ["tenant", "k2", "k1", "last"],
     );
-    const signer = async (name: string) => (await signTicketOf(file, { name, close: false, lifetimeMs: 60_000, keyId: null }, NOW))?.split(".")[3];
+    const signer = async (name: string) =>
+      (await signTicketOf(file, { name, close: false, lifetimeMs: 60_000, keyId: null }, NOW))?.split(".")[3];
     assert.deepEqual([await signer("tenant/1"), await signer("other"), await signer("last/1")], ["tenant", "k2", "k2"]);
     const first = fileWith({ ticketKeys: [{ id: "k1", secret }] });
     assert.deepEqual(await addTicketKey(first, "k2"), []);

@@ -84,7 +84,8 @@ test("while the server is away a text stays in its field, and the chat goes on a
   server.kill("SIGTERM");
   await server.ended;
   await browser.evaluate(
-    "{ const ask = fetch; window.fetch = (...asked) => ask(...asked).then((answer) => (answer.status === 502 && (window.isRefused = true), answer)); }",
+    `{ const ask = fetch;
+       window.fetch = (...asked) => ask(...asked).then((answer) => { if (answer.status === 502) window.isRefused = true; return answer; }); }`,
   );
   await say("two");
   await browser.until("window.isRefused");
@@ -101,12 +102,13 @@ test("the chat shows a stream that was made anew, and stops when there is none",
   await browser.until(`${SHOWN} === '["one"]'`);
   // The page asks for nothing until the new stream is there.
   await browser.evaluate(
-    "{ const ask = fetch; const held = new Promise((go) => (window.goOn = go)); window.fetch = (...asked) => held.then(() => ask(...asked)); }",
+    `{ const [ask, held] = [fetch, new Promise((go) => (window.goOn = go))];
+       window.fetch = (...asked) => held.then(() => ask(...asked)); }`,
   );
   assert.equal((await fetch(chat, { method: "DELETE", headers })).status, 204);
   assert.equal((await fetch(chat, { method: "PUT", headers, body: '{"text":"anew"}' })).status, 201);
   await browser.evaluate("goOn()");
   await browser.until(`${SHOWN} === '["anew"]'`);
   await fetch(chat, { method: "DELETE", headers });
-  await browser.until("document.body.textContent.includes(\"This chat can't be read.\")");
+  await browser.until('document.body.textContent.includes("This chat can\'t be read.")');
 });

@@ -9,6 +9,8 @@ import { setTimeout as sleep } from "node:timers/promises";
 const STREAMS = process.env.STREAMS ?? "http://127.0.0.1:4437/v1/stream/";
 const DAY_SECONDS = 24 * 3600;
 const TRIES = 60;
+/** Answers below 500 that pass: the request came too slowly, or too many came (--rate-limit). Nothing was done. */
+const PASSING = [408, 429];
 
 /** In the place of your model: gives a reply piece by piece. */
 async function* replyTo(question) {
@@ -26,7 +28,8 @@ async function post(url, headers, body) {
     const answer = await fetch(url, { method: "POST", headers, body }).catch(() => null);
     if (answer?.ok) return true;
     if (answer?.status === 409 && answer.headers.has("Stream-Closed")) return false;
-    if ((answer !== null && answer.status < 500) || tries === TRIES)
+    const mayPass = answer === null || answer.status >= 500 || PASSING.includes(answer.status);
+    if (!mayPass || tries === TRIES)
       throw new Error(`${url} was not written: ${(await answer?.text()) ?? "no answer"}`);
     await sleep(1000 * Number(answer?.headers.get("Retry-After") ?? 1));
   }

@@ -124,13 +124,23 @@ export async function revokeToken(path: string, id: string, nowMs: number): Prom
   });
 }
 
-/** Adds a key that signs tickets for everything. Rejects with {@link AuthFileError} when the id is taken. */
-export async function addTicketKey(path: string, id: string): Promise<void> {
+/**
+ * Adds a key that signs tickets for everything, in front of the other keys that do: the first that may signs, and the
+ * others stay until their last ticket is over. Keys with grants before those go on signing for their streams; resolves
+ * to the ids of these. Rejects with {@link AuthFileError} when the id is taken.
+ */
+export async function addTicketKey(path: string, id: string): Promise<readonly string[]> {
+  let before: readonly string[] = [];
   await edit(path, (document, { ticketKeys }) => {
     if (ticketKeys.some((key) => key.id === id)) throw new AuthFileError(`${path} has a ticket key ${id} already`);
     const secret = randomBytes(MIN_SECRET_BYTES).toString("base64url");
-    document.ticketKeys = [...(document.ticketKeys ?? []), { id, secret }];
+    const unlimited = ticketKeys.findIndex(({ grants }) => grants === null);
+    const at = unlimited === -1 ? ticketKeys.length : unlimited;
+    const keys = document.ticketKeys ?? [];
+    document.ticketKeys = [...keys.slice(0, at), { id, secret }, ...keys.slice(at)];
+    before = ticketKeys.slice(0, at).map((key) => key.id);
   });
+  return before;
 }
 
 /** Signs a ticket with a key of the file; `null` where it has none that may. */

@@ -82,7 +82,8 @@ const SIGN: Task = {
 
 const KEY: Task = {
   name: "key",
-  summary: "add a key that signs tickets; a backend may sign with its secret too",
+  summary:
+    "add a key that signs new tickets, in front of the older keys for everything; a backend may sign with it too",
   flags: [AUTH, ID],
   run: (given, surroundings) => settled(surroundings, () => key(given, surroundings)),
 };
@@ -160,8 +161,9 @@ async function sign(given: Given, { stdout }: Surroundings): Promise<void> {
 
 async function key(given: Given, { stdout, stderr }: Surroundings): Promise<void> {
   const [path, id] = [given.required("auth"), idOf(given)];
-  await addTicketKey(path, id);
-  stdout.write(`The ticket key ${id} is in the file, under "ticketKeys".\n`);
+  const before = await addTicketKey(path, id);
+  const except = before.length === 0 ? "" : `, but for what ${before.join(", ")} may sign`;
+  stdout.write(`The ticket key ${id} is in the file, under "ticketKeys". It signs new tickets from now on${except}.\n`);
   if (await WatchedFile.isReadableByAll(path))
     stderr.write("Every user of this machine may read its secret; chmod 600 keeps the file to its owner.\n");
 }

@@ -143,6 +143,26 @@ describe("an auth file that commands change", () => {
     assert.equal(await sign("other", false, "three"), null);
   });
 
+  test("signs with a new key at once, but for streams whose key has grants; tickets of the old one go on", async () => {
+    const secret = "A".repeat(43);
+    const limited = (id: string) => ({ id, secret, grants: [{ streams: [`${id}/*`], allow: ["read"] }] });
+    const file = fileWith({ ticketKeys: [limited("tenant"), { id: "k1", secret }, limited("last")] });
+    assert.deepEqual(await addTicketKey(file, "k2"), ["tenant"]);
+    assert.deepEqual(
+      read(file).ticketKeys.map(({ id }) => id),
+      ["tenant", "k2", "k1", "last"],
+    );
+    const signer = async (name: string) =>
+      (await signTicketOf(file, { name, close: false, lifetimeMs: 60_000, keyId: null }, NOW))?.split(".")[3];
+    assert.deepEqual([await signer("tenant/1"), await signer("other"), await signer("last/1")], ["tenant", "k2", "k2"]);
+    const first = fileWith({ ticketKeys: [{ id: "k1", secret }] });
+    assert.deepEqual(await addTicketKey(first, "k2"), []);
+    assert.deepEqual(
+      read(first).ticketKeys.map(({ id }) => id),
+      ["k2", "k1"],
+    );
+  });
+
   test("is not touched by what would make it wrong, or by a fault that it had", async () => {
     const file = fileWith(authDocument());
     const before = readFileSync(file, "utf8");

@@ -99,6 +99,22 @@ describe("streamdir token", () => {
     assert.ok(ticketMac(key.secret, ticket, "grün/1").equals(ticket.mac));
   });
 
+  test("key adds one that signs from then on, and the tickets of the older one go on", async () => {
+    const file = fileIn();
+    const added = async (id: string): Promise<string> => (await token(["key", "--auth", file, "--id", id])).stdout;
+    assert.equal(await added("k1"), 'The ticket key k1 is in the file, under "ticketKeys". It signs new tickets from now on.\n');
+    const signed = async (stream: string): Promise<string> => (await token(["sign", "--auth", file, "--stream", stream])).stdout;
+    assert.match(await signed("a"), /\.k1\./);
+    await added("k2");
+    assert.match(await signed("a"), /\.k2\./);
+    const [k2, k1] = parsedFile(file).ticketKeys;
+    assert.deepEqual([k2?.id, k1?.id], ["k2", "k1"]);
+    const tenant = { id: "tenant", secret: k1?.secret.toString("base64url"), grants: [{ streams: ["t/*"], allow: ["read"] }] };
+    writeFileSync(file, JSON.stringify({ ticketKeys: [tenant] }));
+    assert.match(await added("k3"), / It signs new tickets from now on, but for what tenant may sign\.$/m);
+    assert.match(await signed("t/1"), /\.tenant\./);
+  });
+
   for (const [title, args, status, words] of [
     ["an id with _", ["add", "--id", "a_b", "--allow", "read", "--streams", "a"], 64, /--id must be 1 to 64/],
     [

@@ -3,8 +3,9 @@ import { spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { readFileSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
+import { connect } from "node:net";
 import { join } from "node:path";
-import { describe, test } from "node:test";
+import { describe, test, type TestContext } from "node:test";
 import { fileURLToPath } from "node:url";
 import { runInNewContext } from "node:vm";
 import { parseAuthFile } from "../../src/auth/auth-file.js";
@@ -18,7 +19,8 @@ import { MAX_TICKET_CHARS, parseTicket, ticketMac } from "../../src/auth/ticket.
 import { nameMatcher } from "../../src/protocol/names/name-pattern.js";
 import { bash, Page } from "../helpers/page-examples.js";
 import { TICKET_SECRET } from "../helpers/auth-files.js";
-import { startNode } from "../helpers/process.js";
+import { freePort } from "../helpers/free-ports.js";
+import { startNode, type TestProcess } from "../helpers/process.js";
 import { tempDir } from "../helpers/temp-dir.js";
 
 const PATH = "docs/auth.md";
@@ -162,6 +164,20 @@ describe("the lines that sign a ticket", () => {
   });
 });
 
+/** The backend of the chat, whose streams are at a port. */
+async function startBackend(context: TestContext, streamsPort: number): Promise<{ url: string; backend: TestProcess }> {
+  const dir = tempDir();
+  const code = blockOf("js", "createServer")
+    .replace("127.0.0.1:4437", `127.0.0.1:${streamsPort}`)
+    .replace("server.listen(8080,", "server.listen(0,")
+    .concat('server.on("listening", () => console.log(server.address().port));\n');
+  writeFileSync(join(dir, "chat.mjs"), code);
+  writeFileSync(join(dir, "chat.html"), "the page");
+  writeFileSync(join(dir, "auth.json"), JSON.stringify({ ticketKeys: [{ id: "k1", secret: KEY_SECRET }] }));
+  const backend = startNode(context, [join(dir, "chat.mjs")], { cwd: dir, env: { CHAT_TOKEN: "sd_chat_x" } });
+  return { backend, url: `http://127.0.0.1:${Number(await backend.stdoutLine(/^\d+$/))}` };
+}
+
 test("the backend of the chat signs tickets, and appends with its token", async (context) => {
   const received: string[] = [];
   const streams = createServer((request, response) => {
@@ -173,16 +189,7 @@ test("the backend of the chat signs tickets, and appends with its token", async 
   context.after(() => streams.close());
   const address = streams.address();
   assert.ok(typeof address === "object" && address !== null);
-  const dir = tempDir();
-  const code = blockOf("js", "createServer")
-    .replace("127.0.0.1:4437", `127.0.0.1:${address.port}`)
-    .replace("server.listen(8080,", "server.listen(0,")
-    .concat('server.on("listening", () => console.log(server.address().port));\n');
-  writeFileSync(join(dir, "chat.mjs"), code);
-  writeFileSync(join(dir, "chat.html"), "the page");
-  writeFileSync(join(dir, "auth.json"), JSON.stringify({ ticketKeys: [{ id: "k1", secret: KEY_SECRET }] }));
-  const backend = startNode(context, [join(dir, "chat.mjs")], { cwd: dir, env: { CHAT_TOKEN: "sd_chat_x" } });
-  const url = `http://127.0.0.1:${Number(await backend.stdoutLine(/^\d+$/))}`;
+  const { url } = await startBackend(context, address.port);
   const place = new URL(await (await fetch(`${url}/ticket`)).text());
   const ticket = parseTicket(place.searchParams.get("ticket") ?? "");
   assert.equal(place.pathname, "/v1/stream/chat/42");
@@ -192,12 +199,37 @@ test("the backend of the chat signs tickets, and appends with its token", async 
   assert.equal(await (await fetch(url)).text(), "the page");
 });
 
+test("the backend of the chat goes on when streamdir is away, and when a page leaves in the middle", async (context) => {
+  const { url, backend } = await startBackend(context, await freePort());
+  const ended = backend.ended.then(({ stderr }) => assert.fail(stderr));
+  const away = fetch(`${url}/say`, { method: "POST", body: "hello" });
+  assert.equal((await Promise.race([away, ended])).status, 502);
+  const leaving = connect(Number(new URL(url).port), "127.0.0.1");
+  leaving.write("POST /say HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\nExpect: 100-continue\r\n\r\n");
+  await once(leaving, "data"); // it reads the body by now
+  leaving.destroy();
+  await Promise.race([backend.stderrLine(/aborted/), ended]);
+  assert.equal(await (await fetch(url)).text(), "the page");
+});
+
+/** What the backend, or the server, answers the page with. */
+interface FakeAnswer {
+  readonly status: number;
+  readonly text?: string;
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
 /** The page's script on a stand-in for a browser. */
 class FakePage {
   readonly sources: { url: string; readyState: number; emit: (type: string, data?: unknown) => void; isClosed: boolean }[] = [];
-  readonly shown: string[] = [];
+  shown: string[] = [];
   readonly timers: (() => void)[] = [];
-  answers: { status: number; text: string }[] = [];
+  /** Of each timer, the pause in milliseconds. */
+  readonly pausesMs: number[] = [];
+  /** One for each request; `null` is none. */
+  answers: (FakeAnswer | null)[] = [];
+  /** What was said beside the messages. */
+  said = "";
 
   start(script: string): void {
     const page: FakePage = this;
@@ -219,33 +251,55 @@ class FakePage {
         this.#listeners.get(type)?.({ data: JSON.stringify(data) });
       }
     }
-    const element = { append: (item: { textContent: string }) => page.shown.push(item.textContent), addEventListener() {}, value: "" };
+    const element = {
+      append: (item: { textContent: string }) => page.shown.push(item.textContent),
+      replaceChildren: () => (page.shown = []),
+      addEventListener() {},
+      value: "",
+    };
     runInNewContext(script, {
       EventSource,
-      setTimeout: (run: () => void) => page.timers.push(run),
-      fetch: async () => {
-        const { status, text } = page.answers.shift() ?? { status: 503, text: "" };
-        return { status, ok: status === 200, text: async () => text };
+      Math: { random: () => 0, min: Math.min },
+      setTimeout: (run: () => void, pauseMs: number) => {
+        page.timers.push(run);
+        page.pausesMs.push(pauseMs);
       },
-      document: { createElement: () => ({ textContent: "" }), getElementById: () => element },
+      fetch: async () => {
+        const answer = page.answers.shift() ?? null;
+        if (answer === null) throw new TypeError("no answer");
+        const { status, text = "", headers = {} } = answer;
+        return { status, ok: status === 200, text: async () => text, headers: new Headers(headers) };
+      },
+      document: {
+        createElement: () => ({ textContent: "" }),
+        getElementById: () => element,
+        body: { append: (text: string) => (page.said += text) },
+      },
     });
   }
 }
 
 /** Lets what was promised come. */
 async function turn(): Promise<void> {
-  for (let at = 0; at < 3; at++) await new Promise((resolve) => setImmediate(resolve));
+  for (let at = 0; at < 5; at++) await new Promise((resolve) => setImmediate(resolve));
 }
 
 describe("the page of the chat", () => {
   const script = /<script type="module">([\s\S]*?)<\/script>/.exec(blockOf("html", "follow"))?.[1] ?? "";
   const ticket = (number: number) => ({ status: 200, text: `http://s/chat?ticket=${number}` });
+  const isThere = { status: 304, headers: { "Stream-Next-Offset": "9_9" } };
 
-  test("goes on with a new ticket from the last offset, and shows nothing twice", async () => {
+  /** The page, once it was answered so. */
+  async function answered(...answers: readonly (FakeAnswer | null)[]): Promise<FakePage> {
     const page = new FakePage();
-    page.answers = [ticket(1), { status: 500, text: "" }, ticket(2)];
+    page.answers = [...answers];
     page.start(script);
     await turn();
+    return page;
+  }
+
+  test("goes on with a new ticket from the last offset, and shows nothing twice", async () => {
+    const page = await answered(ticket(1), isThere, { status: 500 }, ticket(2), isThere);
     const [first] = page.sources;
     assert.equal(first?.url, "http://s/chat?ticket=1&live=sse&offset=-1");
     first.emit("data", [{ text: "a" }]);
@@ -271,11 +325,41 @@ describe("the page of the chat", () => {
   });
 
   test("stops when the user is logged out", async () => {
-    const page = new FakePage();
-    page.answers = [{ status: 403, text: "" }];
-    page.start(script);
-    await turn();
+    const page = await answered({ status: 403 });
     assert.deepEqual([page.sources.length, page.timers.length], [0, 0]);
+  });
+
+  for (const status of [403, 404, 410])
+    test(`stops, and says so, when its stream can't be read: ${status}`, async () => {
+      const page = await answered(ticket(1), { status });
+      assert.deepEqual([page.sources.length, page.timers.length, page.said], [0, 0, "This chat can't be read."]);
+    });
+
+  test("comes back after what passes, with pauses that grow to half a minute", async () => {
+    const passing = [null, { status: 401 }, { status: 408 }, { status: 429 }, { status: 502 }, { status: 503 }, null];
+    const page = await answered(...passing.flatMap((answer) => [ticket(1), answer]), ticket(2), isThere);
+    for (const _ of passing) {
+      assert.equal(page.timers.length, 1);
+      page.timers.shift()?.();
+      await turn();
+    }
+    assert.deepEqual(page.pausesMs, [1000, 2000, 4000, 8000, 16_000, 30_000, 30_000]);
+    assert.equal(page.sources[0]?.url, "http://s/chat?ticket=2&live=sse&offset=-1");
+    assert.equal(page.said, "");
+  });
+
+  test("shows a stream that was made anew from where it begins", async () => {
+    const page = await answered(ticket(1), isThere, ticket(2), { status: 410, headers: { "Stream-Earliest-Offset": "0_7" } });
+    const [first] = page.sources;
+    assert.ok(first !== undefined);
+    first.emit("data", [{ text: "old" }]);
+    first.emit("control", { streamNextOffset: "1_1" });
+    assert.deepEqual(page.shown, ["old"]);
+    first.readyState = 2;
+    first.emit("error");
+    page.timers.shift()?.();
+    await turn();
+    assert.deepEqual([page.sources[1]?.url, page.shown], ["http://s/chat?ticket=2&live=sse&offset=0_7", []]);
   });
 });
 

@@ -114,6 +114,7 @@ describe("the grants in a JWT", () => {
     ["with nothing allowed", [{ ...OURS, allow: [] }]],
     ["with an unknown operation", [{ ...OURS, allow: ["read", "write"] }]],
     ["with a text for a list", [{ ...OURS, allow: "read" }]],
+    ["with a rate, which the auth file alone has", [{ ...OURS, rate: "50" }]],
     ["with a field that may narrow it", [{ ...OURS, locations: ["here"] }]],
     ["of which only the second is malformed", [OURS, { type: "urn:streamdir:grant" }]],
   ] as const)

@@ -1,6 +1,9 @@
 import assert from "node:assert/strict";
+import { once } from "node:events";
 import { readFileSync, writeFileSync } from "node:fs";
+import { get, type IncomingMessage } from "node:http";
 import { join } from "node:path";
+import { text } from "node:stream/consumers";
 import { test, type TestContext } from "node:test";
 import { fileURLToPath } from "node:url";
 import { ChromiumPage, lacksChromium } from "../../helpers/chromium.js";
@@ -22,14 +25,15 @@ async function startProgram(context: TestContext, file: string, streams: string)
   return { program, page: await program.stdoutLine(/^http:/) };
 }
 
-/** Passes all on to a server of streams but the first two closes: one is dropped, one is answered with 503. */
+/** Passes all on to a server of streams but the first three closes: one is dropped, two are answered with what passes. */
 async function startProxy(context: TestContext, streams: string): Promise<string> {
   let closes = 0;
   const origin = await passingProxy(context, streams, (req, res) => {
     if (req.headers["stream-closed"] !== undefined) closes += 1;
     if (closes === 1) res.destroy();
     else if (closes === 2) res.writeHead(503, { "Retry-After": "0" }).end();
-    return closes === 1 || closes === 2;
+    else if (closes === 3) res.writeHead(408, { "Retry-After": "0" }).end();
+    return closes >= 1 && closes <= 3;
   });
   return origin + new URL(streams).pathname;
 }
@@ -57,17 +61,41 @@ test("a reply is there from its beginning for whoever comes, until it is stopped
   assert.equal(line, `stopped after ${whole.trimEnd().split(" ").length - 5 + 1} pieces`);
 });
 
-test("a reply that is whole is closed, also where the first requests to close it fail", async (context) => {
-  const streams = await servePage(context);
+/** Asks for a short reply, and resolves to its name when the program says that it is written. */
+async function writeShort(context: TestContext, streams: string): Promise<string> {
   const short = join(tempDir(), "chat-reply.mjs");
   writeFileSync(short, readFileSync(PROGRAM, "utf8").replace("number <= 1000", "number <= 2"));
-  const { page, program } = await startProgram(context, short, await startProxy(context, streams));
+  const { page, program } = await startProgram(context, short, streams);
   const name = await (await fetch(page, { method: "POST", body: "How many" })).text();
   const failed = program.stderrLine(/./).then((line) => assert.fail(line));
   assert.equal(await Promise.race([program.stdoutLine(/^wrote/), failed]), "wrote 3 pieces");
-  const whole = await fetch(streams + name);
-  assert.equal(whole.headers.get("Stream-Closed"), "true");
-  assert.equal(await whole.text(), "How many? Let me count: 1 2 ");
+  return name;
+}
+
+/** A short reply is stored whole and closed. */
+function assertWhole(whole: { readonly text: string; readonly closed: unknown }): void {
+  assert.deepEqual(whole, { text: "How many? Let me count: 1 2 ", closed: "true" });
+}
+
+test("a reply that is whole is closed, also where the first requests to close it fail", async (context) => {
+  const streams = await servePage(context);
+  const whole = await fetch(streams + (await writeShort(context, await startProxy(context, streams))));
+  assertWhole({ text: await whole.text(), closed: whole.headers.get("Stream-Closed") });
+});
+
+test("a reply is written whole where the server limits its rate", async (context) => {
+  const streams = await servePage(context, { rateLimit: "1" });
+  let limited = 0;
+  const watching = await passingProxy(context, streams, (_req, res) => {
+    res.on("finish", () => (limited += Number(res.statusCode === 429)));
+    return false;
+  });
+  const name = await writeShort(context, watching + new URL(streams).pathname);
+  assert.ok(limited > 0, "pieces were refused");
+  // Another address has a rate of its own.
+  const reading = get(streams + name, { localAddress: "127.0.0.2" });
+  const [whole] = (await once(reading, "response")) as [IncomingMessage]; // as http has it
+  assertWhole({ text: await text(whole), closed: whole.headers["stream-closed"] });
 });
 
 test("the page shows the reply again after a reload, and Stop stops the writer", { skip: lacksChromium }, async (context) => {

@@ -70,3 +70,24 @@ test("the page goes on after a proxy's 502, and not after a refusal that stays",
   await fetch(url, { method: "DELETE" });
   await browser.until(is("refused"));
 });
+
+test(
+  "the page shows a stream that was made anew from its beginning, and nothing of the old one",
+  { skip: lacksChromium },
+  async (context) => {
+    const streams = await servePage(context);
+    const gateway = await Gateway.start(context, streams);
+    const make = (type: string, body: string) => fetch(`${streams}s`, { method: "PUT", headers: { "Content-Type": type }, body });
+    await make("text/plain", "old");
+    const browser = await ChromiumPage.open(context);
+    await browser.goTo(`${await serveRecipe(context)}#${gateway.streams}s`);
+    await browser.until(`document.querySelector('#state')?.textContent === 'up to date' && ${PARTS} === '["old"]'`);
+    await gateway.loseServer();
+    await fetch(`${streams}s`, { method: "DELETE" });
+    await make("application/json", "[1]");
+    gateway.findServer();
+    await browser.until("document.querySelector('#state').textContent !== 'reconnecting'");
+    assert.equal(await browser.evaluate("document.querySelector('#state').textContent"), "up to date");
+    assert.deepEqual(JSON.parse(String(await browser.evaluate(PARTS))), ["1"]);
+  },
+);

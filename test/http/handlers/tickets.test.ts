@@ -109,6 +109,21 @@ describe("a ticket that a backend signed", () => {
       assert.equal((await server.send("GET", `a?offset=-1&ticket=${ticket}`)).status, 401);
     });
 
+  test("goes on after every token was revoked, and reads what is made anew under the name", async (context) => {
+    const file = new AuthFile();
+    const { server, owner } = await start(context, file);
+    const ticket = file.ticket("a", START_SECONDS + 60);
+    const asked = await issued(server, owner, { stream: "a" });
+    assert.equal((await server.send("DELETE", "a", { headers: owner })).status, 204);
+    assert.equal((await server.send("PUT", "a", { headers: { ...owner, ...TEXT }, body: "anew" })).status, 201);
+    file.revoke({ id: "owner" });
+    file.write();
+    assert.equal(await server.server.reload(), true);
+    const answer = await server.send("GET", `a?offset=-1&ticket=${ticket}`);
+    assert.deepEqual([answer.status, answer.text], [200, "anew"]);
+    assert.equal((await server.send("GET", `a?offset=-1&ticket=${asked.ticket}`)).status, 401, "one that a token asked for");
+  });
+
   test("may close where it says so, and nothing else", async (context) => {
     const file = new AuthFile();
     const { server } = await start(context, file);

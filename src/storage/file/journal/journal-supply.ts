@@ -2,7 +2,7 @@ import { join } from "node:path";
 import { allEnded } from "../disk/all-ended.js";
 import type { Retry } from "../../../ops/retry.js";
 import { CheckpointPace } from "./checkpoint-pace.js";
-import { isBusy, isDiskFull, isPassing, retryMsAfter } from "../disk/files.js";
+import { isBusy, isDiskFull, isPassing, removeFile, retryMsAfter } from "../disk/files.js";
 import { firstAllocationBytes, JournalFile, journalSizeBytes } from "./journal-file.js";
 import { isPutAside, sparePath } from "../format/layout.js";
 import type { JournalPin } from "./journal-pin.js";
@@ -142,15 +142,30 @@ export class JournalSupply {
     return next;
   }
 
-  /** The next file, however long it takes. */
-  async force(): Promise<JournalFile> {
+  /**
+   * The file that a clean stop leaves, however long it takes: a new one, as what is used again has bytes of streams that
+   * may be deleted by then.
+   */
+  async makeLast(): Promise<JournalFile> {
     // This is the try: one that is to come must not begin while this one waits for its turn, nor after that.
     this.#retry.cancel();
     while (this.#working !== null) await this.#working;
     this.#retry.cancel();
-    const next = this.#next ?? (await this.#make(firstAllocationBytes(this.#options.fileBytes)));
+    await this.#dropReady();
+    const last = await this.#make(firstAllocationBytes(this.#options.fileBytes));
     this.#hand();
-    return next;
+    return last;
+  }
+
+  /** Removes the files that hold nothing. */
+  async #dropReady(): Promise<void> {
+    const { files } = this.#parts;
+    const next = this.#next;
+    this.#next = null;
+    if (next !== null) this.#nextSequence = next.sequence;
+    const removals = this.#spares.map((path) => removeFile(files, path));
+    await allEnded([next?.close().finally(() => files.unlink(next.path)), ...removals]);
+    this.#spares.length = 0;
   }
 
   /** The next file is the journal's; the one that it has written until now is sealed, and takes no more room. */
@@ -197,13 +212,7 @@ export class JournalSupply {
     this.#closed = true;
     this.#retry.cancel();
     await this.#working;
-    const { files } = this.#parts;
-    const next = this.#next;
-    await allEnded([
-      next?.close().finally(() => files.unlink(next.path)),
-      ...this.#spares.map((path) => files.unlink(path)),
-      this.#options.pin?.close(),
-    ]);
+    await allEnded([this.#dropReady(), this.#options.pin?.close()]);
   }
 
   /** One thing at a time, and nothing for a while after it failed. */

@@ -164,7 +164,7 @@ export class Journal {
     try {
       const active = this.#active;
       const isUsed = active === null || active.offset > 0;
-      const next = isUsed ? await this.#supply.force() : active;
+      const next = isUsed ? await this.#supply.makeLast() : active;
       await this.#writeEmptyFrame(next);
       this.#active = next;
       this.#sealLeft();

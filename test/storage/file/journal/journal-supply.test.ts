@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
-import { readdirSync, writeFileSync } from "node:fs";
+import { readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { test, type TestContext } from "node:test";
 import { JournalPin } from "../../../../src/storage/file/journal/journal-pin.js";
 import { JournalSupply } from "../../../../src/storage/file/journal/journal-supply.js";
@@ -143,7 +144,7 @@ test("a try that is to come does not meet the one of who can't wait", async (con
   supply.prepare();
   await rooms.files.idle();
   rooms.files.gate = null;
-  const forcing = supply.force();
+  const forcing = supply.makeLast();
   rooms.clock.advance(100);
   const forced = await forcing;
   rooms.clock.advance(10_000);
@@ -156,7 +157,7 @@ test("a checkpoint that can't open files keeps it busy only where no file comes 
   const { rooms, supply } = await openSupply(context, { olderFiles: 2 });
   supply.checkpointFailed(diskError("EMFILE"));
   assert.equal(supply.isBusy, false);
-  await (await supply.force()).close();
+  await (await supply.makeLast()).close();
   assert.deepEqual([supply.isBusy, supply.isStuck], [true, false]);
   supply.checkpointFailed(diskError("ENOSPC"));
   assert.deepEqual([supply.isBusy, supply.isStuck], [false, true]);
@@ -194,15 +195,33 @@ test("a disk that fails is a fault", async (context) => {
   assert.deepEqual(told, ["fault EIO: as the test wants it"]);
 });
 
-test("force waits for the next file, also when nobody asked for it before", async (context) => {
+test("the last file is waited for, also when nobody asked for one before", async (context) => {
   const { supply } = await openSupply(context);
-  const forced = await supply.force();
+  const forced = await supply.makeLast();
   assert.equal(forced.sequence, 8);
   await forced.close();
   supply.prepare();
-  const prepared = await supply.force();
+  const prepared = await supply.makeLast();
   assert.equal(prepared.sequence, 9);
   await prepared.close();
+});
+
+test("the last file has nothing of an earlier use, though others are ready", async (context) => {
+  const { rooms, supply } = await openSupply(context, { olderFiles: 1 });
+  const { files, layout } = rooms;
+  supply.prepare();
+  await files.idle();
+  for (const sequence of [5, 6]) writeFileSync(layout.journalFile(sequence), "bytes of a deleted stream");
+  await supply.retire(layout.journalFile(5));
+  await (supply.take() ?? assert.fail()).close();
+  supply.prepare();
+  await files.idle();
+  await supply.retire(layout.journalFile(6));
+  const last = await supply.makeLast();
+  await last.close();
+  assert.equal(last.sequence, 9);
+  const holding = readdirSync(layout.journal).filter((name) => readFileSync(join(layout.journal, name)).includes("deleted"));
+  assert.deepEqual(holding, []);
 });
 
 for (const kind of ["write", "syncDirectory"] as const) {
@@ -219,7 +238,7 @@ for (const kind of ["write", "syncDirectory"] as const) {
     assert.equal(files.count("open", path), 6);
     assert.equal(files.count("close", path), 6);
     files.gate = null;
-    const made = await supply.force();
+    const made = await supply.makeLast();
     assert.equal(made.sequence, 8);
     assert.equal(readdirSync(layout.journal).length, 2);
     await made.close();
@@ -251,7 +270,7 @@ test("files are as long as they may be while one waits for its checkpoint, and w
   assert.equal(supply.sizeOf(file), 64 * 1024);
   giveBack?.();
   assert.equal(supply.sizeOf(file), 16 * 1024);
-  const next = await supply.force();
+  const next = await supply.makeLast();
   context.after(() => next.close());
   assert.equal(supply.sizeOf(next), 64 * 1024);
 });

@@ -114,7 +114,7 @@ function cutJournal(disk: SimulatedDisk, random: Random, frames: readonly Placed
 /** Whether all frames behind a gap that an earlier harm left go, so that what is left looks as if nothing had ever been there. */
 function hidesGap(own: readonly PlacedFrame[], length: number): boolean {
   return own.some(({ from, to }, index) => {
-    const end = own[index - 1]?.to ?? 0;
+    const end = own[index - 1]?.frame.nextOffset ?? 0;
     return from > end && to > length && length - end >= SECTOR_BYTES;
   });
 }

@@ -71,8 +71,10 @@ export class Clients {
   }
 
   /** A proxy that nobody has named is found so; any client may send such a header, so that once is enough. */
-  #tellOnce({ remoteAddress, destroyed }: Origin): void {
-    if (this.#isTold || destroyed) return;
+  #tellOnce(origin: Origin): void {
+    const { remoteAddress } = origin;
+    // A client that is gone may have no address any more.
+    if (this.#isTold || (remoteAddress === undefined && !isOfUnixSocket(origin))) return;
     this.#isTold = true;
     this.#log.warn("X-Forwarded headers are ignored: they come from an address that --trust-proxy does not name", {
       address: remoteAddress ?? "unix",

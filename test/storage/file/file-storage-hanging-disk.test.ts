@@ -50,6 +50,23 @@ describe("a disk that does not answer", () => {
     ]);
   });
 
+  test("is told where a large append waits behind what hangs in its stream", async (t) => {
+    const engine = await openFor(t);
+    const { storage, files, clock } = engine;
+    const stream = await created(storage, "s", "some");
+    const disk = new Barrier();
+    files.gate = () => disk.opened;
+    const persisted = storage.persist(stream);
+    await files.idle();
+    const outcome = append(storage, stream, bytesOf(SMALL.journalBypassBytes));
+    clock.advance(11_000);
+    assert.deepEqual([storage.figures().unansweredSeconds, storage.health()], [10, HANGING]);
+    disk.open();
+    assert.equal(await outcome, "durable");
+    await persisted;
+    assert.deepEqual(storage.health(), WRITABLE);
+  });
+
   test("is not told where a large append fails", async (t) => {
     const engine = await openFor(t);
     const { storage, files, clock } = engine;

@@ -14,6 +14,8 @@ const SLOWEST_BYTES_PER_SECOND = 4 * 1024 * 1024;
 class Unanswered {
   #count = 0;
   #bytes = 0;
+  /** Those of them that explain why it takes long. */
+  #excusedBytes = 0;
   /** Whether a look has seen them since the disk last answered. */
   #isSeen = false;
   #seconds = 0;
@@ -24,12 +26,14 @@ class Unanswered {
 
   /** For how many seconds the disk has answered none of them, beyond those that their size takes. */
   get overdueSeconds(): number {
-    return Math.max(0, this.#seconds - Math.floor(this.#bytes / SLOWEST_BYTES_PER_SECOND));
+    return Math.max(0, this.#seconds - Math.floor(this.#excusedBytes / SLOWEST_BYTES_PER_SECOND));
   }
 
   begin(bytes: number): void {
     this.#count += 1;
     this.#bytes += bytes;
+    // What comes once others are overdue is no excuse for them.
+    if (this.overdueSeconds === 0) this.#excusedBytes = this.#bytes;
   }
 
   end(bytes: number): void {
@@ -42,6 +46,7 @@ class Unanswered {
   answered(): void {
     this.#isSeen = false;
     this.#seconds = 0;
+    this.#excusedBytes = this.#bytes;
   }
 
   look(): void {
@@ -92,11 +97,11 @@ export class SyncWatch {
     const seconds = this.unansweredSeconds;
     this.#batch.end(0);
     this.#large.answered();
-    if (this.#isTold) this.#tellAgain(seconds);
+    this.#tellAgain(seconds);
     return this.#clock.nowMs() - this.#startedMs;
   }
 
-  /** Runs the write of a large payload with its syncs. */
+  /** Runs the write of a large payload with its syncs, and what has to come before it. */
   async large(bytes: number, write: () => Promise<void>): Promise<void> {
     this.#large.begin(bytes);
     this.#lookLater();
@@ -105,8 +110,15 @@ export class SyncWatch {
     } finally {
       const seconds = this.unansweredSeconds;
       this.#large.end(bytes);
-      if (this.#isTold) this.#tellAgain(seconds);
+      this.#tellAgain(seconds);
     }
+  }
+
+  /** The disk has answered something that a large payload may have had to wait for. */
+  answered(): void {
+    const seconds = this.unansweredSeconds;
+    this.#large.answered();
+    this.#tellAgain(seconds);
   }
 
   #lookLater(): void {
@@ -128,7 +140,7 @@ export class SyncWatch {
 
   /** Tells that the disk answers again, unless it has left another write without an answer as long. */
   #tellAgain(afterSeconds: number): void {
-    if (this.unansweredSeconds >= WARN_SECONDS) return;
+    if (!this.#isTold || this.unansweredSeconds >= WARN_SECONDS) return;
     this.#isTold = false;
     this.#log.info("the disk answers again", { afterSeconds });
   }

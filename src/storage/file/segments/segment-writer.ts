@@ -123,7 +123,8 @@ export class SegmentWriter extends EventEmitter<WriterEvents> {
       });
       await this.#enter(stream, [segmentStart], []);
     };
-    return this.#inOrder(stream, () => this.#state.syncs.large(payload.length, write));
+    // Also what it waits for in the stream's order is the disk's.
+    return this.#state.syncs.large(payload.length, () => this.#inOrder(stream, write));
   }
 
   /** Resolves once no operation is left: the next owner of the directory must not meet one. */
@@ -307,8 +308,9 @@ export class SegmentWriter extends EventEmitter<WriterEvents> {
     for (const { index } of indexed) if (index !== null) index.isEntered = true;
   }
 
-  #use(stream: FileStream, segmentStart: Position, work: (file: OpenFile) => Promise<void>): Promise<void> {
-    return this.#pool.use(segmentPath(stream.directory, segmentStart), "write", work);
+  async #use(stream: FileStream, segmentStart: Position, work: (file: OpenFile) => Promise<void>): Promise<void> {
+    await this.#pool.use(segmentPath(stream.directory, segmentStart), "write", work);
+    this.#state.syncs.answered();
   }
 }
 

@@ -78,6 +78,20 @@ describe("the watch over syncs", () => {
     assert.deepEqual([secondsAfter(1000), log.length, clock.pendingCount], [0, 2, 0]);
   });
 
+  test("excuses nothing by large appends that come when others are overdue, before the disk has answered", () => {
+    const { syncs, clock } = watched();
+    const disk = new Barrier();
+    void syncs.large(MIB, () => disk.opened);
+    clock.advance(12_000);
+    void syncs.large(40 * MIB, () => disk.opened);
+    assert.deepEqual([syncs.unansweredSeconds, syncs.isHanging], [11, true]);
+    syncs.answered();
+    clock.advance(11_000);
+    assert.deepEqual([syncs.unansweredSeconds, syncs.isHanging], [0, false]);
+    clock.advance(10_000);
+    assert.deepEqual([syncs.unansweredSeconds, syncs.isHanging], [10, true]);
+  });
+
   test("does not say that the disk answers again while another write waits as long", async () => {
     const { syncs, clock, log } = watched();
     const disk = new Barrier();

@@ -143,8 +143,8 @@ export class JournalSupply {
   }
 
   /**
-   * The file that a clean stop leaves, however long it takes: a new one, as what is used again has bytes of streams that
-   * may be deleted by then.
+   * The file that a clean stop leaves, however long it takes: a new one, as what is used again has bytes of streams
+   * that may be deleted by then.
    */
   async makeLast(): Promise<JournalFile> {
     // This is the try: one that is to come must not begin while this one waits for its turn, nor after that.

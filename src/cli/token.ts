@@ -82,8 +82,7 @@ const SIGN: Task = {
 
 const KEY: Task = {
   name: "key",
-  summary:
-    "add a key that signs new tickets, in front of the older keys for everything; a backend may sign with it too",
+  summary: "add a key that signs tickets from now on; a backend may sign with it, too",
   flags: [AUTH, ID],
   run: (given, surroundings) => settled(surroundings, () => key(given, surroundings)),
 };

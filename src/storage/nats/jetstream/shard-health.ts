@@ -26,8 +26,10 @@ export interface ShardHealthOptions {
   readonly ask: (stream: string) => Promise<number | null>;
   /** Says why nobody can be asked at all. */
   readonly connectionFault: () => string | null;
-  /** Says why a stream can't be asked about, where the user may not: other servers would refuse that as well. */
+  /** Says why a stream can't be asked about, where the user may not. */
   readonly refusalOf: (stream: string) => string | null;
+  /** Whether a server refuses the user something without which a stream can't be used: only an answer ends that. */
+  readonly isRefused: (stream: string) => boolean;
   /**
    * Called when no shard has had a majority for a while, and again after as long: another server may see more.
    * `isFirst` says whether a shard had one since the last call.
@@ -136,9 +138,9 @@ export class ShardHealth {
   }
 
   #probeQuiet(): void {
-    const { shards, clock } = this.#options;
-    const quiet = shards.filter((shard) => this.#silenceMs(shard) >= PROBE_MS);
-    for (const stream of new Set([...quiet, ...this.#leaderlessSinceMs.keys()])) void this.#ask(stream);
+    const { shards, clock, isRefused } = this.#options;
+    const unsure = shards.filter((shard) => isRefused(shard) || this.#silenceMs(shard) >= PROBE_MS);
+    for (const stream of new Set([...unsure, ...this.#leaderlessSinceMs.keys()])) void this.#ask(stream);
     for (const shard of shards) if (this.#whyUnasked(shard) !== null) this.#unaskedAtMs.set(shard, this.nowMs);
     this.#callWhenAllSilent();
     this.#tellOfLeaders();

@@ -11,6 +11,7 @@ function healthOf(clock: ManualClock, more: Partial<ShardHealthOptions> = {}): S
     ask: async () => null,
     connectionFault: () => null,
     refusalOf: () => null,
+    isRefused: () => false,
     onAllSilent: () => {},
     onLed: () => {},
     patienceMs: 5000,
@@ -41,6 +42,20 @@ describe("the health of shards", () => {
     assert.deepEqual(health.health, { writable: false, reason: "no leader answers for b" });
     health.held("b", clock.nowMs());
     assert.deepEqual(health.health, { writable: true, reason: null });
+    health.stop();
+  });
+
+  test("asks about what is refused however much is heard of it", () => {
+    const clock = new ManualClock();
+    const asked: string[] = [];
+    const ask = async (shard: string): Promise<null> => {
+      asked.push(shard);
+      return null;
+    };
+    const health = healthOf(clock, { ask, isRefused: (shard) => shard === "a" });
+    for (const shard of ["a", "b"]) health.held(shard, clock.nowMs() + 1);
+    clock.advance(1000);
+    assert.deepEqual(asked, ["a"]);
     health.stop();
   });
 

@@ -70,6 +70,8 @@ export class JetStreamLog implements ReplicatedLog {
     this.#connection = connection;
     this.#bucket = bucket;
     this.#refusals = new Refusals(nowMs);
+    const needed = new Set(bucket.shards.flatMap(neededFor));
+    connection.onMoved = () => this.#refusals.moved((what) => needed.has(what));
     this.maxBodyBytes = connection.maxPayloadBytes - HEAD_ROOM_BYTES;
     this.#health = new ShardHealth({
       shards: bucket.shards,
@@ -77,8 +79,10 @@ export class JetStreamLog implements ReplicatedLog {
       ask: (stream) => this.#majorityAgo(stream),
       connectionFault: () => connection.fault,
       refusalOf: (stream) => this.#refusals.whyOf(callOf.info(stream)),
-      isRefused: (stream) => neededFor(stream).some((what) => this.#refusals.has(what)),
-      onAllSilent: (isFirst) => connection.leaveServer(isFirst),
+      isRefused: (stream) =>
+        connection.requests.deafness !== null || neededFor(stream).some((what) => this.#refusals.has(what)),
+      onAllSilent: (isFirst) => void connection.leaveServer("silent", isFirst),
+      onRefused: (isFirst) => connection.leaveServer("refusing", isFirst),
       onLed: (shard, isLed) => {
         if (isLed) notices.info(`${shard} has a leader again`);
         else notices.error(`no leader answers for ${shard}`);

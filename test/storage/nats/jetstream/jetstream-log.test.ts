@@ -55,6 +55,7 @@ describe("what a leader is asked for", () => {
 
 describe("what the user may not ask of a leader", () => {
   const read = "$JS.API.STREAM.MSG.GET.SD_b_0";
+  const info = "$JS.API.STREAM.INFO.SD_b_0";
 
   /** A log on a server that refuses some subjects and leaves others unanswered, and what was said of those that it takes again. */
   function refusing(t: TestContext) {
@@ -141,6 +142,44 @@ describe("what the user may not ask of a leader", () => {
       assert.deepEqual(again.splice(0), [["publish", subject]]);
       assert.deepEqual(log.health(), { writable: true, reason: null });
     }
+  });
+
+  test("is forgotten once a server leaves that without an answer: one that is cut off from the others is left", async (t) => {
+    const { log, connection, refused, silent, left, pass } = refusing(t);
+    refused.add(info);
+    await pass(7);
+    assert.match(log.health().reason ?? "", /not \$JS\.API\.STREAM\.INFO\.SD_b_0/);
+    // Silence of which the connection is the reason says nothing.
+    refused.clear();
+    silent.add(info);
+    connection.fault = "nobody is connected";
+    await pass(2);
+    connection.fault = null;
+    assert.match(log.health().reason ?? "", /not \$JS\.API\.STREAM\.INFO\.SD_b_0/);
+    left.length = 0;
+    await pass(1);
+    assert.equal(log.health().reason, "no leader answers for SD_b_0");
+    await pass(8);
+    assert.deepEqual(left, [["silent", true]]);
+  });
+
+  test("is asked for at once where another server is connected, and what is not asked for by itself is forgotten", async (t) => {
+    const { log, connection, refused, asked } = refusing(t);
+    const consumer = /CONSUMER\.CREATE/;
+    const list = async (): Promise<void> => {
+      for await (const head of log.heads("streams")) assert.fail(`${head.sequence}`);
+    };
+    const { has } = refused;
+    t.mock.method(refused, "has", (subject: string) => consumer.test(subject) || has.call(refused, subject));
+    refused.add(read);
+    await assert.rejects(list(), /not \$JS\.API\.CONSUMER\.CREATE/);
+    await assert.rejects(log.last("sd.b.0.s.x"), /not \$JS\.API\.STREAM\.MSG\.GET/);
+    connection.onMoved();
+    asked.length = 0;
+    assert.match(log.health().reason ?? "", /not \$JS\.API\.STREAM\.MSG\.GET/, "until that server has answered");
+    await assert.rejects(list(), /not \$JS\.API\.CONSUMER\.CREATE/);
+    await assert.rejects(log.last("sd.b.0.s.x"), /not \$JS\.API\.STREAM\.MSG\.GET/);
+    assert.deepEqual(asked.filter((subject) => consumer.test(subject) || subject === read).length, 2);
   });
 
   test("is not known while it may have no answers", async (t) => {

@@ -65,6 +65,8 @@ export class ClusterConnection {
   #isClosing = false;
   /** Whether a server was left once more in the same outage: what comes of it was told the first time. */
   #isLeavingAgain = false;
+  /** The server that is being left; `null` once a connection is there again. */
+  #left: string | null = null;
 
   private constructor(
     connection: NatsConnection,
@@ -148,10 +150,15 @@ export class ClusterConnection {
     if (how === "refusing" && !this.#knowsAnother) return false;
     this.#isLeavingAgain = !isFirst;
     this.#log[this.#levelUnlessAgain("warn")](`${FAULT_OF_SERVER[how]}: trying another`, { server: this.#serverName });
+    this.#left = this.#serverName;
+    this.#goToNext();
+    return true;
+  }
+
+  #goToNext(): void {
     this.#connection.reconnect().catch((fault: unknown) => {
       this.#log.warn("the NATS server can't be left", { fault: String(fault) });
     });
-    return true;
   }
 
   get #knowsAnother(): boolean {
@@ -166,8 +173,14 @@ export class ClusterConnection {
         this.requests.setConnected(false);
         if (isConnected && !this.#isClosing)
           this.#log[this.#levelUnlessAgain("warn")]("the connection to the NATS cluster is lost");
-      } else if (type === "reconnect" && !isConnected) this.#reconnected();
-      else if (type === "error" && error !== undefined) this.#refused(error);
+      } else if (type === "reconnect" && !isConnected) {
+        const left = this.#left;
+        this.#left = null;
+        // The client goes from the first server that it had to the same: a second time it takes another.
+        if (left === this.#serverName && this.#knowsAnother) this.#goToNext();
+        else this.#reconnected();
+      }
+      if (type === "error" && error !== undefined) this.#refused(error);
     }
   }
 

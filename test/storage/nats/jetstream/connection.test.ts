@@ -14,8 +14,8 @@ class Connection implements NatsConnection {
   readonly #live = new Map<string, Callback>();
   readonly #said: NatsStatus[] = [];
   #wake: () => void = () => {};
-  /** How often another server was asked for. */
-  reconnects = 0;
+  /** The servers that are next. */
+  readonly next: string[] = [];
 
   publish(): void {}
 
@@ -49,8 +49,8 @@ class Connection implements NatsConnection {
   }
 
   async reconnect(): Promise<void> {
-    this.reconnects += 1;
     await this.say("disconnect");
+    this.info.server_name = this.next.shift() ?? assert.fail("no server is next");
     await this.say("reconnect");
   }
 
@@ -95,12 +95,19 @@ describe("a connection to a cluster", () => {
     const moves: string[] = [];
     connection.onMoved = () => void moves.push("moved");
     connection.onGap = () => void moves.push("gap");
-    for (const isFirst of [true, false, false]) {
+    // The client may come to the server once more that it has left.
+    made.next.push("n1", "n2", "n1", "n1", "n1");
+    for (const [isFirst, name] of [
+      [true, "n2"],
+      [false, "n1"],
+      [false, "n1"],
+    ] as const) {
       assert.equal(connection.leaveServer("refusing", isFirst), true);
-      await new Promise(setImmediate);
+      for (let turn = 0; turn < 6; turn += 1) await new Promise(setImmediate);
+      assert.equal(made.info.server_name, name);
       await made.say("error", { operation: "publish", subject: "sd.b.0.s.x", message: "no" });
     }
-    assert.equal(made.reconnects, 3);
+    assert.deepEqual(made.next, [], "it stays with the one that it has left where there is no other");
     assert.deepEqual(moves, ["moved", "gap", "moved", "gap", "moved", "gap"]);
     const told = kept.lines.filter(({ level }) => level !== "debug").map(({ level, message }) => `${level} ${message}`);
     assert.deepEqual(told, [
@@ -123,6 +130,7 @@ describe("a connection to a cluster", () => {
     const { made, connection } = await connected(t, ["n1"]);
     assert.equal(connection.leaveServer("refusing", true), false);
     made.info.connect_urls = ["n1", "n2"];
+    made.next.push("n2");
     assert.equal(connection.leaveServer("refusing", true), true);
   });
 });

@@ -27,8 +27,7 @@ import type { Bucket } from "./bucket.js";
 import type { ClusterConnection } from "./connection.js";
 import { headersOf } from "./header-block.js";
 import type { NatsMessage } from "./nats-client.js";
-import { publishInVain, withAdvice } from "./permissions.js";
-import { Refusals } from "./refusals.js";
+import { publishInVain, Refusals, withAdvice } from "./permissions.js";
 import type { Answer } from "./requests.js";
 import { ShardHealth } from "./shard-health.js";
 

@@ -57,7 +57,7 @@ describe("what the user may not ask of a leader", () => {
   const read = "$JS.API.STREAM.MSG.GET.SD_b_0";
   const info = "$JS.API.STREAM.INFO.SD_b_0";
 
-  /** A log on a server that refuses some subjects and leaves others unanswered, and what was said of those that it takes again. */
+  /** A log on a server that refuses some subjects and leaves others unanswered, and what it takes again. */
   function refusing(t: TestContext) {
     const refused = new Set<string>();
     const silent = new Set<string>();

@@ -15,9 +15,9 @@ interface Started {
   readonly process: TestProcess;
 }
 
-/** A front end on a server of NATS, whose log is read. */
-async function start(t: TestContext): Promise<Started> {
-  const server = await PermittedServer.start(t);
+/** A front end on servers of NATS, whose log is read. */
+async function start(t: TestContext, servers = 1): Promise<Started> {
+  const server = await PermittedServer.start(t, servers);
   return { server, ...(await server.serve(t)) };
 }
 
@@ -163,18 +163,69 @@ describe("a front end from which permissions are taken while it serves", () => {
       assertNobodyBlamed(started);
     });
 
+  for (const [what, permission, reason] of [
+    ["asked for leaders", '"$JS.API.STREAM.INFO.*", ', /Publish to "\$JS\.API\.STREAM\.INFO/],
+    ["sent answers", '"_INBOX.>", ', /Subscription to "_INBOX/],
+  ] as const)
+    test(`serves at another server where only one may not be ${what}`, { timeout: 300_000 }, async (t) => {
+      const started = await start(t, 2);
+      const { server, url, process } = started;
+      assert.equal((await ask(`${url}s`, "PUT", { headers: TEXT, body: "a" })).status, 201);
+      await server.take(permission);
+      const [, refusing = ""] = /server=(\S+)/.exec(await process.stderrLine(FORBIDDEN)) ?? [];
+      await untilHealth(started, 503, reason);
+      // It tries the other, where it is refused the same, and says so once.
+      const left = await process.stderrLine(/the NATS server refuses what streamdir needs: trying another/);
+      assert.match(left, new RegExp(`server=${refusing}$`));
+      const [, other = ""] = /server=(\S+)/.exec(await process.stderrLine(FORBIDDEN, 2)) ?? [];
+      assert.notEqual(other, refusing);
+      await untilHealth(started, 503, reason);
+
+      await server.giveBackExcept(other);
+      await untilHealth(started, 200, /^$/);
+      assert.equal((await ask(`${url}s`, "POST", { headers: TEXT, body: "b" })).status, 204);
+      assert.equal((await ask(`${url}s`, "GET")).body, "ab");
+      assert.equal(process.stderrText().match(/trying another/g)?.length, 1, process.stderrText());
+    });
+
+  test("is ready again while appends go on, once it may read of leaders", { timeout: 300_000 }, async (t) => {
+    const started = await start(t);
+    const { server, url, process } = started;
+    assert.equal((await ask(`${url}s`, "PUT", { headers: TEXT, body: "" })).status, 201);
+    await server.take('"$JS.API.STREAM.MSG.GET.*", ');
+    assert.equal((await ask(`${url}s`, "GET")).status, 503);
+    await untilHealth(started, 503, /STREAM\.MSG\.GET/);
+    const writers = new Writers(`${url}s`);
+    await server.take("");
+    await process.stderrLine(ALLOWED);
+    await untilHealth(started, 200, /^$/);
+    await writers.end();
+  });
+
   test("hears of other front ends again once it may", { timeout: 300_000 }, async (t) => {
     const started = await start(t);
     const { server, url, process } = started;
     const other = await server.serve(t);
-    const { body } = await fetch(`${url}__ds/streams?live=sse`);
-    assert.ok(body !== null);
-    const list = new Events(body);
-    t.after(() => list.leave());
+    assert.equal((await ask(`${url}followed`, "PUT", { headers: TEXT, body: "" })).status, 201);
+    const follow = async (target: string): Promise<Events> => {
+      const { body } = await fetch(`${url}${target}`);
+      assert.ok(body !== null);
+      const events = new Events(body);
+      t.after(() => events.leave());
+      return events;
+    };
+    const list = await follow("__ds/streams?live=sse");
+    const followed = await follow("followed?offset=-1&live=sse");
+    await Promise.all([list.until(/"resumed"/), followed.until(/event: control/)]);
     await server.take('"sdr.chats.>", "sda.chats", ');
     assert.match(await process.stderrLine(FORBIDDEN), /"?sda\.chats"?/);
+    assert.equal((await ask(`${other.url}missed`, "PUT", { headers: TEXT, body: "" })).status, 201);
+    assert.equal((await ask(`${other.url}followed`, "POST", { headers: TEXT, body: "missed text" })).status, 204);
     await server.take("");
     await process.stderrLine(ALLOWED);
+    // The list says that it is to be read again, which it does only of a gap.
+    await Promise.all([list.until(/("resumed":false[^]*){2}/), followed.until(/missed text/)]);
+    assert.match((await ask(`${url}__ds/streams`, "GET")).body, /"missed"/);
     await other.process.stderrLine(ALLOWED);
     assert.equal((await ask(`${other.url}news`, "PUT", { headers: TEXT, body: "" })).status, 201);
     await list.until(/"news"/);

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { readFileSync, writeFileSync } from "node:fs";
+import { createInterface } from "node:readline";
 import { Page } from "../helpers/page-examples.js";
 import { startStreamdir, type TestProcess, type TestScope } from "../helpers/process.js";
 import { until } from "../helpers/until.js";
@@ -17,28 +18,49 @@ export function authorizationFor(change: Change): string {
   return changed;
 }
 
-/** A NATS server with the user of docs/cluster.md, whose permissions change while it runs. */
+/** A NATS server whose permissions change while it runs. */
+class Member {
+  readonly #configuration: string;
+  readonly #whole: string;
+  readonly #reload: () => void;
+  #reloads = 0;
+  #asked = 0;
+
+  constructor({ configuration, process }: NatsCluster["members"][number], reload: () => void) {
+    this.#configuration = configuration;
+    this.#whole = readFileSync(configuration, "utf8");
+    this.#reload = reload;
+    assert.ok(process?.stderr);
+    // What the cluster keeps of its lines is bounded: a server says a line for each refusal.
+    createInterface({ input: process.stderr }).on("line", (line) => {
+      if (line.includes("Reloaded server configuration")) this.#reloads += 1;
+    });
+  }
+
+  async take(permissions: string): Promise<void> {
+    assert.ok(this.#whole.includes(permissions));
+    writeFileSync(this.#configuration, this.#whole.replace(permissions, ""));
+    this.#asked += 1;
+    this.#reload();
+    await until(() => this.#reloads >= this.#asked);
+  }
+}
+
+/** NATS servers with the user of docs/cluster.md, whose permissions change while they run. */
 export class PermittedServer {
   readonly #cluster: NatsCluster;
-  readonly #whole: string;
-  #reloads = 0;
+  readonly #members: readonly Member[];
 
   private constructor(cluster: NatsCluster) {
     this.#cluster = cluster;
-    this.#whole = readFileSync(this.#member.configuration, "utf8");
+    this.#members = cluster.members.map((member, at) => new Member(member, () => cluster.signal(at, "SIGHUP")));
   }
 
-  static async start(scope: TestScope): Promise<PermittedServer> {
+  static async start(scope: TestScope, size = 1): Promise<PermittedServer> {
     const authorization = authorizationFor((text) => text.replace("change-me", "known"));
-    const cluster = await NatsCluster.start({ size: 1, more: authorization });
+    const cluster = await NatsCluster.start({ size, more: authorization });
     scope.after(() => cluster.stop());
     return new PermittedServer(cluster);
-  }
-
-  get #member(): NatsCluster["members"][number] {
-    const [member] = this.#cluster.members;
-    assert.ok(member !== undefined);
-    return member;
   }
 
   /** Starts a front end on the bucket `chats`, of one shard. The password is in its environment. */
@@ -50,12 +72,13 @@ export class PermittedServer {
 
   /** Reloads the permissions of docs/cluster.md without what is written so there; all of them where that is empty. */
   async take(permissions: string): Promise<void> {
-    assert.ok(this.#whole.includes(permissions));
-    const text = this.#whole.replace(permissions, "");
-    const { configuration, said } = this.#member;
-    writeFileSync(configuration, text);
-    this.#cluster.signal(0, "SIGHUP");
-    this.#reloads += 1;
-    await until(() => said.filter((line) => line.includes("Reloaded server configuration")).length === this.#reloads);
+    await Promise.all(this.#members.map((member) => member.take(permissions)));
+  }
+
+  /** Gives all back at each server but that of a name. */
+  async giveBackExcept(name: string): Promise<void> {
+    const bad = this.#cluster.placeOf(name);
+    assert.notEqual(bad, -1);
+    await Promise.all(this.#members.filter((_, at) => at !== bad).map((member) => member.take("")));
   }
 }

@@ -36,32 +36,45 @@ const MAX_PINGS_OUT = 2;
 const RECONNECT_PAUSE_MS = 250;
 const MAX_CREDS_BYTES = 64 * 1024;
 
+/** Why a server is left for another. */
+const FAULT_OF_SERVER = {
+  silent: "the NATS server sees no majority of the others",
+  refusing: "the NATS server refuses what streamdir needs",
+} as const;
+
 /** The connection to a cluster: made again for ever when it is lost. */
 export class ClusterConnection {
   readonly requests: Requests;
   /** Bytes that a message may have on its way, with its headers. */
   readonly maxPayloadBytes: number;
   readonly #connection: NatsConnection;
+  /** How many servers the user has named. */
+  readonly #named: number;
   readonly #subscriptions: Subscriptions;
   readonly #log: Log;
   readonly #creds: WatchedFile | null;
   /** Called when a connection is there again, or the right to subscribe: what was published meanwhile was missed. */
   onGap: () => void = () => {};
+  /** Called before that when another connection is there, to a server with permissions of its own maybe. */
+  onMoved: () => void = () => {};
   #refusal: string | null = null;
   /** Why a server has ended the connection, or refuses it; `null` where none has said so. */
   #lastFault: string | null = null;
-  /** Kinds of subjects of which it was logged that the user may not use them. */
+  /** Kinds of subjects of which it was logged that the user may not use them, on this connection or one before. */
   readonly #forbidden = new Set<string>();
   #isClosing = false;
   /** Whether a server was left once more in the same outage: what comes of it was told the first time. */
   #isLeavingAgain = false;
+  /** The server that is being left; `null` once a connection is there again. */
+  #left: string | null = null;
 
   private constructor(
     connection: NatsConnection,
     creds: WatchedFile | null,
-    { client, clock, log }: ConnectionOptions,
+    { address, client, clock, log }: ConnectionOptions,
   ) {
     this.#connection = connection;
+    this.#named = address.servers.length;
     this.#log = log;
     this.#creds = creds;
     this.#subscriptions = new Subscriptions(connection, clock);
@@ -129,18 +142,27 @@ export class ClusterConnection {
   }
 
   /**
-   * Connects to another server than the one that is connected, which may be cut off from the others. `isFirst` says
-   * whether none has been left for that yet since they had a majority.
+   * Connects to another server than the one that is connected, which may be cut off from the others, or alone in what it
+   * refuses. `isFirst` says whether none has been left for that yet since all was well. Says whether it is left.
    */
-  leaveServer(isFirst: boolean): void {
-    if (this.#isClosing || this.fault !== null) return;
+  leaveServer(how: keyof typeof FAULT_OF_SERVER, isFirst: boolean): boolean {
+    if (this.#isClosing || !this.requests.isConnected) return false;
+    if (how === "refusing" && !this.#knowsAnother) return false;
     this.#isLeavingAgain = !isFirst;
-    this.#log[this.#levelUnlessAgain("warn")]("the NATS server sees no majority of the others: trying another", {
-      server: this.#serverName,
-    });
+    this.#log[this.#levelUnlessAgain("warn")](`${FAULT_OF_SERVER[how]}: trying another`, { server: this.#serverName });
+    this.#left = this.#serverName;
+    this.#goToNext();
+    return true;
+  }
+
+  #goToNext(): void {
     this.#connection.reconnect().catch((fault: unknown) => {
       this.#log.warn("the NATS server can't be left", { fault: String(fault) });
     });
+  }
+
+  get #knowsAnother(): boolean {
+    return Math.max(this.#named, this.#connection.info?.connect_urls?.length ?? 0) > 1;
   }
 
   async #follow(): Promise<void> {
@@ -151,8 +173,14 @@ export class ClusterConnection {
         this.requests.setConnected(false);
         if (isConnected && !this.#isClosing)
           this.#log[this.#levelUnlessAgain("warn")]("the connection to the NATS cluster is lost");
-      } else if (type === "reconnect" && !isConnected) this.#reconnected();
-      else if (type === "error" && error !== undefined) this.#refused(error);
+      } else if (type === "reconnect" && !isConnected) {
+        const left = this.#left;
+        this.#left = null;
+        // The client goes from the first server that it had to the same: a second time it takes another.
+        if (left === this.#serverName && this.#knowsAnother) this.#goToNext();
+        else this.#reconnected();
+      }
+      if (type === "error" && error !== undefined) this.#refused(error);
     }
   }
 
@@ -193,8 +221,11 @@ export class ClusterConnection {
     this.#lastFault = null;
     this.requests.setConnected(refusal === null);
     if (refusal !== null) return;
+    // Where each server refuses the same, that is told of the first two: the one that was left, and another.
+    if (!this.#isLeavingAgain) this.#forbidden.clear();
     this.#log[this.#levelUnlessAgain("info")]("connected to the NATS cluster again", { server: this.#serverName });
     this.#isLeavingAgain = false;
+    this.onMoved();
     void this.#subscriptions.tryAgain();
     this.onGap();
   }

@@ -1,5 +1,5 @@
 import { randomBytes } from "node:crypto";
-import type { Clock } from "../../../ops/clock.js";
+import { stopwatchMs, type Clock } from "../../../ops/clock.js";
 import type { Log } from "../../../ops/log.js";
 import {
   LogUnavailableError,
@@ -27,7 +27,8 @@ import type { Bucket } from "./bucket.js";
 import type { ClusterConnection } from "./connection.js";
 import { headersOf } from "./header-block.js";
 import type { NatsMessage } from "./nats-client.js";
-import { publishInVain, withAdvice } from "./permissions.js";
+import { publishInVain, Refusals, withAdvice } from "./permissions.js";
+import type { Answer } from "./requests.js";
 import { ShardHealth } from "./shard-health.js";
 
 const ANSWER_TIMEOUT_MS = 2000;
@@ -51,26 +52,42 @@ export class JetStreamLog implements ReplicatedLog {
   readonly #connection: ClusterConnection;
   readonly #bucket: Bucket;
   readonly #health: ShardHealth;
-  /** Why the user may not write, by the shard's JetStream stream, or call the API, by the call. */
-  readonly #refusals = new Map<string, string>();
+  readonly #refusals: Refusals;
 
-  /** `patienceMs` is how long a stream's next leader is waited for; `notices` is the server's log. */
-  constructor(connection: ClusterConnection, bucket: Bucket, clock: Clock, patienceMs: number, notices: Log) {
+  /**
+   * `patienceMs` is how long a stream's next leader is waited for; `notices` is the server's log; `nowMs` tells the time
+   * by a clock that never jumps.
+   */
+  constructor(
+    connection: ClusterConnection,
+    bucket: Bucket,
+    clock: Clock,
+    patienceMs: number,
+    notices: Log,
+    nowMs: () => number = stopwatchMs,
+  ) {
     this.#connection = connection;
     this.#bucket = bucket;
+    this.#refusals = new Refusals(nowMs);
+    const needed = new Set(bucket.shards.flatMap(neededFor));
+    connection.onMoved = () => this.#refusals.moved((what) => needed.has(what));
     this.maxBodyBytes = connection.maxPayloadBytes - HEAD_ROOM_BYTES;
     this.#health = new ShardHealth({
       shards: bucket.shards,
       clock,
       ask: (stream) => this.#majorityAgo(stream),
       connectionFault: () => connection.fault,
-      refusalOf: (stream) => this.#refusals.get(callOf.info(stream)) ?? null,
-      onAllSilent: (isFirst) => connection.leaveServer(isFirst),
+      refusalOf: (stream) => this.#refusals.whyOf(callOf.info(stream)),
+      isRefused: (stream) =>
+        connection.requests.deafness !== null || neededFor(stream).some((what) => this.#refusals.has(what)),
+      onAllSilent: (isFirst) => void connection.leaveServer("silent", isFirst),
+      onRefused: (isFirst) => connection.leaveServer("refusing", isFirst),
       onLed: (shard, isLed) => {
         if (isLed) notices.info(`${shard} has a leader again`);
         else notices.error(`no leader answers for ${shard}`);
       },
       patienceMs,
+      nowMs,
     });
   }
 
@@ -87,16 +104,11 @@ export class JetStreamLog implements ReplicatedLog {
     const sentAtMs = this.#health.nowMs;
     const stream = this.#streamOf(subject);
     return this.#connection.requests.askFor(subject, body, ANSWER_TIMEOUT_MS, fields, (answer) => {
-      if (answer.kind === "refused") {
-        if (stream !== this.#bucket.touches) this.#refuse(stream, answer.why);
-        return answer;
-      }
+      if (stream !== this.#bucket.touches) this.#learn(stream, subject, answer);
+      if (answer.kind === "refused") return answer;
       if (answer.kind !== "reply") return { kind: answer.kind === "nobody" ? "untaken" : "unknown" };
       const published = publishedOf(answer.message);
-      if (published.kind === "stored") {
-        this.#health.held(stream, sentAtMs);
-        this.#refusals.delete(stream);
-      }
+      if (published.kind === "stored") this.#health.held(stream, sentAtMs);
       return published;
     });
   }
@@ -126,23 +138,29 @@ export class JetStreamLog implements ReplicatedLog {
 
   /** Why a call has no answer that counts: `otherwise`, unless nobody can be asked or the user may not. */
   #unavailable(stream: string, call: string, otherwise: string): LogUnavailableError {
-    return new LogUnavailableError(this.#connection.fault ?? this.#refusals.get(call) ?? otherwise, stream);
+    return new LogUnavailableError(this.#connection.fault ?? this.#refusals.whyOf(call) ?? otherwise, stream);
   }
 
-  /** Who may have no answers at all knows nothing of what else is refused. */
-  #refuse(what: string, why: string): void {
-    if (this.#connection.fault === null) this.#refusals.set(what, withAdvice(why));
+  /** What the answer to something that was published says of the right to do so. */
+  #learn(what: string, subject: string, answer: Answer): void {
+    // Who may have no answers at all, or has no server, knows nothing of what else is refused.
+    if (answer.kind !== "reply" && this.#connection.fault !== null) return;
+    if (answer.kind === "refused") this.#refusals.add(what, withAdvice(answer.why));
+    // A server refuses at once: silence says that it did not.
+    else if (this.#refusals.end(what)) this.#connection.allowed("publish", subject);
   }
 
-  /** What the leader of a stream answers to a call of the API, of one `consumer` maybe; `null` where it does not. */
+  /**
+   * What the leader of a stream answers to a call of the API, of one `consumer` maybe; `null` where it does not, at once
+   * where the call was refused just now.
+   */
   async #call(call: string, query: object, consumer: string | null = null): Promise<ApiAnswer | null> {
+    if (this.#refusals.isFresh(call)) return null;
     const { requests } = this.#connection;
     const subject = `$JS.API.${call}${consumer === null ? "" : `.${consumer}`}`;
     const answer = await requests.ask(subject, JSON.stringify(query), ANSWER_TIMEOUT_MS);
-    if (answer.kind === "refused") this.#refuse(call, answer.why);
-    if (answer.kind !== "reply") return null;
-    if (this.#refusals.delete(call)) this.#connection.allowed("publish", subject);
-    return jsonOf(answer.message);
+    this.#learn(call, subject, answer);
+    return answer.kind === "reply" ? jsonOf(answer.message) : null;
   }
 
   /**
@@ -162,7 +180,7 @@ export class JetStreamLog implements ReplicatedLog {
   }
 
   async #majorityAgo(stream: string): Promise<number | null> {
-    if (this.#refusals.has(stream)) await this.#mayWriteAgain(stream);
+    if (this.#refusals.has(stream) && !this.#refusals.isFresh(stream)) await this.#mayWriteAgain(stream);
     const read = callOf.read(stream);
     // No message has this subject: an answer says that the user may read again.
     if (this.#refusals.has(read)) await this.#call(read, { last_by_subj: "none" });
@@ -172,9 +190,7 @@ export class JetStreamLog implements ReplicatedLog {
 
   async #mayWriteAgain(stream: string): Promise<void> {
     const subject = this.#bucket.subjects.ofReserve(this.#bucket.shards.indexOf(stream));
-    const { kind } = await publishInVain(this.#connection.requests, subject);
-    // Silence, or no server, says nothing about it.
-    if (kind === "reply") this.#refusals.delete(stream);
+    this.#learn(stream, subject, await publishInVain(this.#connection.requests, subject));
   }
 
   async find(subject: string, sequence: number): Promise<LogMessage | null> {
@@ -313,7 +329,7 @@ export class JetStreamLog implements ReplicatedLog {
   health(): LogHealth {
     const { writable, reason } = this.#health.health;
     const needed = this.#bucket.shards.flatMap((shard) => [shard, callOf.read(shard)]);
-    const [refusal = null] = needed.flatMap((what) => this.#refusals.get(what) ?? []);
+    const [refusal = null] = needed.flatMap((what) => this.#refusals.whyOf(what) ?? []);
     return { writable: writable && refusal === null, reason: reason ?? refusal };
   }
 
@@ -328,6 +344,11 @@ const callOf = {
   info: (stream: string): string => `STREAM.INFO.${stream}`,
   read: (stream: string): string => `STREAM.MSG.GET.${stream}`,
 };
+
+/** What may be refused for a shard that can't be used without it; each is asked for again while it is refused. */
+function neededFor(shard: string): readonly string[] {
+  return [shard, callOf.info(shard), callOf.read(shard)];
+}
 
 function noLeaderOf(stream: string): string {
   return `no leader answers for ${stream}`;

@@ -33,6 +33,8 @@ export interface NatsServerInfo {
   readonly server_name: string;
   readonly max_payload: number;
   readonly jetstream?: boolean;
+  /** Addresses of the servers of its cluster, as far as it tells of them. */
+  readonly connect_urls?: readonly string[];
 }
 
 /** What a server refuses; where it is the use of a subject it says of which, and for what. */

@@ -12,6 +12,8 @@ const PROBE_MS = 1000;
 const PATIENCE_MS = 4000;
 /** When no shard has a majority for as long, it may be for the server that is asked; an election takes less, mostly. */
 const ALL_SILENT_MS = 6000;
+/** How often another server is tried while each refuses something: a reader's news are read again each time. */
+const REFUSED_AGAIN_MS = 30_000;
 /** How often a leader is looked for that requests wait for. */
 const LOOK_AGAIN_MS = 100;
 /** A question that is on its way may have been asked too early to answer the next. */
@@ -26,13 +28,21 @@ export interface ShardHealthOptions {
   readonly ask: (stream: string) => Promise<number | null>;
   /** Says why nobody can be asked at all. */
   readonly connectionFault: () => string | null;
-  /** Says why a stream can't be asked about, where the user may not: other servers would refuse that as well. */
+  /** Says why a stream can't be asked about, where the user may not. */
   readonly refusalOf: (stream: string) => string | null;
+  /** Whether a server refuses the user something without which a stream can't be used: only an answer ends that. */
+  readonly isRefused: (stream: string) => boolean;
   /**
-   * Called when no shard has had a majority for a while, and again after as long: another server may see more.
+   * Called when no shard that can be asked about has had a majority for a while, and again after as long: another
+   * server may see more.
    * `isFirst` says whether a shard had one since the last call.
    */
   readonly onAllSilent: (isFirst: boolean) => void;
+  /**
+   * Called when a server has refused something for a while, and rarely from then on: another may take it. Says whether
+   * another is tried. `isFirst` says whether none was tried since nothing was refused.
+   */
+  readonly onRefused: (isFirst: boolean) => boolean;
   /** Called when a shard has had no leader for so long that the server can't write, and when it has one again. */
   readonly onLed: (shard: string, isLed: boolean) => void;
   /** How long requests wait for a stream's next leader, in milliseconds: longer than an election takes. */
@@ -50,6 +60,9 @@ export class ShardHealth {
   readonly #heldAtMs = new Map<string, number>();
   readonly #begunAtMs: number;
   #calledAtMs = -Infinity;
+  /** When another server is tried; `null` while none refuses anything. */
+  #triesAnotherAtMs: number | null = null;
+  #hasTriedAnother = false;
   /** When shards could not be asked about at last: what is silent since then may only not have been asked yet. */
   readonly #unaskedAtMs = new Map<string, number>();
   /** Shards of which it was told that they have no leader. */
@@ -136,11 +149,12 @@ export class ShardHealth {
   }
 
   #probeQuiet(): void {
-    const { shards, clock } = this.#options;
-    const quiet = shards.filter((shard) => this.#silenceMs(shard) >= PROBE_MS);
-    for (const stream of new Set([...quiet, ...this.#leaderlessSinceMs.keys()])) void this.#ask(stream);
+    const { shards, clock, isRefused } = this.#options;
+    const unsure = shards.filter((shard) => isRefused(shard) || this.#silenceMs(shard) >= PROBE_MS);
+    for (const stream of new Set([...unsure, ...this.#leaderlessSinceMs.keys()])) void this.#ask(stream);
     for (const shard of shards) if (this.#whyUnasked(shard) !== null) this.#unaskedAtMs.set(shard, this.nowMs);
     this.#callWhenAllSilent();
+    this.#callWhenRefused();
     this.#tellOfLeaders();
     this.#timer = clock.after(PROBE_MS, () => this.#probeQuiet());
   }
@@ -151,13 +165,30 @@ export class ShardHealth {
 
   #callWhenAllSilent(): void {
     const { shards, onAllSilent } = this.#options;
+    const asked = shards.filter((shard) => this.#whyUnasked(shard) === null);
+    if (asked.length === 0) return;
     const calledMs = this.nowMs - this.#calledAtMs;
-    const silenceMs = Math.min(calledMs, ...shards.map((shard) => this.#silenceSinceAskedMs(shard)));
+    const silenceMs = Math.min(calledMs, ...asked.map((shard) => this.#silenceSinceAskedMs(shard)));
     if (silenceMs <= ALL_SILENT_MS) return;
     const heardAtMs = Math.max(...shards.map((shard) => this.#heldAtMs.get(shard) ?? this.#begunAtMs));
     const isFirst = heardAtMs >= this.#calledAtMs;
     this.#calledAtMs = this.nowMs;
     onAllSilent(isFirst);
+  }
+
+  #callWhenRefused(): void {
+    const { shards, isRefused, onRefused } = this.#options;
+    if (!shards.some(isRefused)) {
+      // Of what the next server refuses nothing may be known yet.
+      if (!this.health.writable) return;
+      this.#triesAnotherAtMs = null;
+      this.#hasTriedAnother = false;
+      return;
+    }
+    this.#triesAnotherAtMs ??= this.nowMs + ALL_SILENT_MS;
+    if (this.nowMs < this.#triesAnotherAtMs || !onRefused(!this.#hasTriedAnother)) return;
+    this.#triesAnotherAtMs = this.nowMs + REFUSED_AGAIN_MS;
+    this.#hasTriedAnother = true;
   }
 
   #tellOfLeaders(): void {

@@ -2,13 +2,17 @@ import type { Clock, Timer } from "../../../ops/clock.js";
 import type { NatsConnection, NatsMessage } from "./nats-client.js";
 import { kindOf } from "./subject-kind.js";
 
-/** How often a refused subscription is tried again. */
+/** How soon a refused subscription is tried again; twice as late each time, as a server logs each refusal. */
 const TRY_AGAIN_MS = 3000;
+const MAX_PAUSE_MS = 60_000;
 
 /** Who takes the messages of a subject. */
 export interface Subscriber {
   readonly onMessage: (message: NatsMessage) => void;
-  /** A server refuses the subscription: no message comes any more. */
+  /**
+   * A server refuses the subscription: no message comes any more. Whoever is told of that can't do without: while it is
+   * refused no pause gets longer.
+   */
   readonly onRefused?: (why: string) => void;
   /** It is taken again; what was sent meanwhile was missed. */
   readonly onAgain?: () => void;
@@ -34,6 +38,7 @@ export class Subscriptions {
   #isTrying = false;
   #isStopped = false;
   #timer: Timer | null = null;
+  #pauseMs = TRY_AGAIN_MS;
 
   constructor(connection: Pick<NatsConnection, "subscribe" | "flush">, clock: Pick<Clock, "after">) {
     this.#connection = connection;
@@ -62,7 +67,7 @@ export class Subscriptions {
   #refuse(subscription: Subscription, why: string): void {
     subscription.made = null;
     // Behind those that were not tried since.
-    this.#refused.delete(subscription);
+    if (!this.#refused.delete(subscription)) this.#trySoon();
     this.#refused.add(subscription);
     subscription.subscriber.onRefused?.(why);
     this.#tryLater();
@@ -70,17 +75,32 @@ export class Subscriptions {
 
   #tryLater(): void {
     if (this.#isStopped || this.#refused.size === 0) return;
-    this.#timer ??= this.#clock.after(TRY_AGAIN_MS, () => {
+    this.#timer ??= this.#clock.after(this.#pauseMs, () => {
       this.#timer = null;
-      void this.tryAgain();
+      const isNeeded = [...this.#refused].some(({ subscriber }) => subscriber.onRefused !== undefined);
+      this.#pauseMs = isNeeded ? TRY_AGAIN_MS : Math.min(MAX_PAUSE_MS, this.#pauseMs * 2);
+      void this.#tryRefused();
     });
+  }
+
+  /** Something has changed: the next try is not far. */
+  #trySoon(): void {
+    this.#pauseMs = TRY_AGAIN_MS;
+    this.#timer?.cancel();
+    this.#timer = null;
+  }
+
+  /** Tries at once what was refused: another server may take it. Never rejects. */
+  tryAgain(): Promise<void> {
+    this.#trySoon();
+    return this.#tryRefused();
   }
 
   /**
    * Tries what was refused: one subject of each kind, and the others of a kind that is taken. A front end may follow
    * thousands of streams, and a server logs each refusal. Never rejects.
    */
-  async tryAgain(): Promise<void> {
+  async #tryRefused(): Promise<void> {
     if (this.#isTrying || this.#isStopped || this.#refused.size === 0) return;
     this.#isTrying = true;
     const firsts = new Map([...this.#refused].reverse().map((refused) => [kindOf(refused.subject), refused]));
@@ -88,7 +108,10 @@ export class Subscriptions {
     const kinds = new Set(taken.map(kindOf));
     await this.#try([...this.#refused].filter(({ subject }) => kinds.has(kindOf(subject))));
     this.#isTrying = false;
-    if (taken.length > 0) this.onAgain(taken);
+    if (taken.length > 0) {
+      this.#trySoon();
+      this.onAgain(taken);
+    }
     this.#tryLater();
   }
 

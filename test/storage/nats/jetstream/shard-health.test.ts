@@ -11,7 +11,9 @@ function healthOf(clock: ManualClock, more: Partial<ShardHealthOptions> = {}): S
     ask: async () => null,
     connectionFault: () => null,
     refusalOf: () => null,
+    isRefused: () => false,
     onAllSilent: () => {},
+    onRefused: () => true,
     onLed: () => {},
     patienceMs: 5000,
     nowMs: () => clock.nowMs(),
@@ -41,6 +43,20 @@ describe("the health of shards", () => {
     assert.deepEqual(health.health, { writable: false, reason: "no leader answers for b" });
     health.held("b", clock.nowMs());
     assert.deepEqual(health.health, { writable: true, reason: null });
+    health.stop();
+  });
+
+  test("asks about what is refused however much is heard of it", () => {
+    const clock = new ManualClock();
+    const asked: string[] = [];
+    const ask = async (shard: string): Promise<null> => {
+      asked.push(shard);
+      return null;
+    };
+    const health = healthOf(clock, { ask, isRefused: (shard) => shard === "a" });
+    for (const shard of ["a", "b"]) health.held(shard, clock.nowMs() + 1);
+    clock.advance(1000);
+    assert.deepEqual(asked, ["a"]);
     health.stop();
   });
 
@@ -135,25 +151,77 @@ describe("the health of shards", () => {
     health.stop();
   });
 
-  test("names what the user may not ask, looks for no other server then, and misses a leader only once it may", () => {
+  test("names what the user may not ask, looks for another server only for what it may, and misses a leader only once it may", () => {
     const clock = new ManualClock();
     const told: string[] = [];
     let refusal: string | null = "a violation";
+    let isRefusedAll = false;
     const onLed = (shard: string, isLed: boolean): void => void told.push(`${shard} ${isLed}`);
     const onAllSilent = (): void => void told.push("all silent");
-    const health = healthOf(clock, { onLed, onAllSilent, refusalOf: (shard) => (shard === "a" ? refusal : null) });
+    const health = healthOf(clock, { onLed, onAllSilent, refusalOf: (shard) => (shard === "a" || isRefusedAll ? refusal : null) });
     const pass = (seconds: number): void => {
       for (let second = 0; second < seconds; second += 1) clock.advance(1000);
     };
     pass(10);
-    assert.deepEqual(told, ["b false"]);
+    assert.deepEqual(told.splice(0), ["b false", "all silent"]);
     assert.deepEqual(health.health, { writable: false, reason: "a violation" });
+    health.held("b", clock.nowMs());
+    isRefusedAll = true;
+    pass(10);
+    assert.deepEqual(told.splice(0), []);
+    isRefusedAll = false;
     refusal = null;
     pass(4);
     assert.deepEqual(health.health, { writable: false, reason: "no leader answers for a, b" });
-    assert.deepEqual(told, ["b false"]);
+    assert.deepEqual(told, []);
     pass(3);
-    assert.deepEqual(told, ["b false", "a false", "all silent"]);
+    assert.deepEqual(told, ["a false", "all silent"]);
+    health.stop();
+  });
+
+  test("looks for a server that refuses less, once in a while for as long as each refuses something", () => {
+    const clock = new ManualClock();
+    const calls: (readonly [number, boolean])[] = [];
+    let isRefused = true;
+    let isAnotherKnown = true;
+    let fault: string | null = null;
+    const beganMs = clock.nowMs();
+    const health = healthOf(clock, {
+      connectionFault: () => fault,
+      isRefused: (shard) => isRefused && shard === "b",
+      onRefused: (isFirst) => {
+        if (isAnotherKnown) calls.push([(clock.nowMs() - beganMs) / 1000, isFirst]);
+        return isAnotherKnown;
+      },
+    });
+    const pass = (seconds: number): void => {
+      for (let second = 0; second < seconds; second += 1) {
+        for (const shard of ["a", "b"]) health.held(shard, clock.nowMs());
+        clock.advance(1000);
+      }
+    };
+    pass(70);
+    assert.deepEqual(calls.splice(0), [
+      [7, true],
+      [37, false],
+      [67, false],
+    ]);
+    // On the way to the next nothing is known of what it refuses.
+    isRefused = false;
+    fault = "nobody is connected";
+    pass(2);
+    isRefused = true;
+    fault = null;
+    pass(28);
+    assert.deepEqual(calls.splice(0), [[97, false]]);
+    isRefused = false;
+    pass(1);
+    isRefused = true;
+    isAnotherKnown = false;
+    pass(19);
+    isAnotherKnown = true;
+    pass(1);
+    assert.deepEqual(calls, [[121, true]], "as soon as another is known");
     health.stop();
   });
 

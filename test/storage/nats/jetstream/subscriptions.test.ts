@@ -112,6 +112,32 @@ describe("subscriptions", () => {
     assert.deepEqual(server.asked, ["a", "a"]);
   });
 
+  test("that nobody is told of are tried ever more rarely, until something has changed", async () => {
+    const { server, subscriptions, pass } = subscribed("b");
+    for (const subject of ["optional", "other"]) subscriptions.add(subject, { onMessage: () => {} });
+    server.asked = [];
+    server.refuse("optional");
+    /** The seconds of so many after which it was tried. */
+    const triedIn = async (seconds: number): Promise<number[]> => {
+      const tried: number[] = [];
+      for (let second = 1; second <= seconds; second += 1) {
+        await pass(1000);
+        if (server.asked.splice(0).includes("optional")) tried.push(second);
+      }
+      return tried;
+    };
+    assert.deepEqual(await triedIn(214), [3, 9, 21, 45, 93, 153, 213]);
+    server.refuse("other");
+    assert.deepEqual(await triedIn(10), [3, 9], "another was refused");
+    server.refused.delete("other");
+    assert.deepEqual(await triedIn(22), [11, 14, 20], "it was taken");
+    await subscriptions.tryAgain();
+    server.asked = [];
+    assert.deepEqual(await triedIn(10), [3, 9], "on a new connection");
+    server.refuse("b");
+    assert.deepEqual(await triedIn(10), [3, 6, 9], "one that can't be done without");
+  });
+
   test("that have ended are not tried", async () => {
     const { server, ends, pass } = subscribed("a", "b");
     server.refuse("a");

@@ -1,0 +1,136 @@
+import assert from "node:assert/strict";
+import { describe, test, type TestContext } from "node:test";
+import { ClusterConnection } from "../../../../src/storage/nats/jetstream/connection.js";
+import type { NatsClient, NatsConnection, NatsFault, NatsMessage, NatsStatus } from "../../../../src/storage/nats/jetstream/nats-client.js";
+import { keptLog } from "../../../helpers/engine.js";
+import { ManualClock } from "../../../helpers/manual-clock.js";
+
+type Callback = Parameters<NatsConnection["subscribe"]>[1]["callback"];
+
+/** The connection of a client to servers that refuse some subscriptions. */
+class Connection implements NatsConnection {
+  readonly info = { version: "2.12.0", server_name: "n1", max_payload: 1024, jetstream: true, connect_urls: ["n1"] };
+  readonly refused = new Set<string>();
+  readonly #live = new Map<string, Callback>();
+  readonly #said: NatsStatus[] = [];
+  #wake: () => void = () => {};
+  /** The servers that are next. */
+  readonly next: string[] = [];
+
+  publish(): void {}
+
+  subscribe(subject: string, { callback }: { readonly callback: Callback }): { unsubscribe(): void } {
+    this.#live.set(subject, callback);
+    return { unsubscribe: () => void this.#live.delete(subject) };
+  }
+
+  /** Ends the subscriptions that are refused now. */
+  async flush(): Promise<void> {
+    for (const subject of this.refused) {
+      const callback = this.#live.get(subject);
+      this.#live.delete(subject);
+      callback?.(new Error(`not ${subject}`), {} as NatsMessage); // the client gives an empty one
+    }
+  }
+
+  /** Says what has become of the connection, and waits until that was heard. */
+  async say(type: string, error?: NatsFault): Promise<void> {
+    this.#said.push(error === undefined ? { type } : { type, error });
+    this.#wake();
+    await new Promise(setImmediate);
+  }
+
+  async *status(): AsyncGenerator<NatsStatus> {
+    for (;;) {
+      const next = this.#said.shift();
+      if (next !== undefined) yield next;
+      else await new Promise<void>((resolve) => (this.#wake = resolve));
+    }
+  }
+
+  async reconnect(): Promise<void> {
+    await this.say("disconnect");
+    this.info.server_name = this.next.shift() ?? assert.fail("no server is next");
+    await this.say("reconnect");
+  }
+
+  async close(): Promise<void> {}
+}
+
+async function connected(t: TestContext, servers: readonly string[]) {
+  const made = new Connection();
+  const clock = new ManualClock();
+  const kept = keptLog();
+  const client: NatsClient = {
+    connect: () => Promise.resolve(made),
+    headers: () => ({ code: 0, description: "", get: () => "", append: () => {} }),
+    credsAuthenticator: () => assert.fail("nobody signs in"),
+  };
+  const address = { servers, user: null, isTls: false, bucket: "b", replicas: null, shards: null };
+  const connection = await ClusterConnection.open({ address, credsFile: "", client, clock, log: kept.log });
+  t.after(() => connection.close());
+  return { made, clock, connection, kept };
+}
+
+describe("a connection to a cluster", () => {
+  test("has what was missed read again once a refused subscription is taken", async (t) => {
+    const { made, clock, connection } = await connected(t, ["n1"]);
+    const told: string[] = [];
+    connection.onGap = () => void told.push("gap");
+    connection.subscribe("sda.b", ({ subject }) => void told.push(subject));
+    made.refused.add("sda.b");
+    await made.flush();
+    await made.say("error", { operation: "subscription", subject: "sda.b", message: "no" });
+    clock.advance(3000);
+    await new Promise(setImmediate);
+    assert.deepEqual(told, []);
+    made.refused.clear();
+    clock.advance(6000);
+    await new Promise(setImmediate);
+    assert.deepEqual(told, ["gap"]);
+  });
+
+  test("leaves a server that refuses something for another, which it tells of once", async (t) => {
+    const { made, connection, kept } = await connected(t, ["n1", "n2"]);
+    const moves: string[] = [];
+    connection.onMoved = () => void moves.push("moved");
+    connection.onGap = () => void moves.push("gap");
+    // The client may come to the server once more that it has left.
+    made.next.push("n1", "n2", "n1", "n1", "n1");
+    for (const [isFirst, name] of [
+      [true, "n2"],
+      [false, "n1"],
+      [false, "n1"],
+    ] as const) {
+      assert.equal(connection.leaveServer("refusing", isFirst), true);
+      for (let turn = 0; turn < 6; turn += 1) await new Promise(setImmediate);
+      assert.equal(made.info.server_name, name);
+      await made.say("error", { operation: "publish", subject: "sd.b.0.s.x", message: "no" });
+    }
+    assert.deepEqual(made.next, [], "it stays with the one that it has left where there is no other");
+    assert.deepEqual(moves, ["moved", "gap", "moved", "gap", "moved", "gap"]);
+    const told = kept.lines.filter(({ level }) => level !== "debug").map(({ level, message }) => `${level} ${message}`);
+    assert.deepEqual(told, [
+      "warn the NATS server refuses what streamdir needs: trying another",
+      "warn the connection to the NATS cluster is lost",
+      "info connected to the NATS cluster again",
+      "error the user of the NATS servers may not use a subject",
+    ]);
+  });
+
+  test("tells of what is refused anew on the next connection", async (t) => {
+    const { made, kept } = await connected(t, ["n1"]);
+    const refuse = () => made.say("error", { operation: "publish", subject: "sda.b", message: "no" });
+    for (const type of ["error", "disconnect", "reconnect", "error"]) await (type === "error" ? refuse() : made.say(type));
+    await refuse();
+    assert.equal(kept.lines.filter(({ message }) => message.includes("may not use a subject")).length, 2);
+  });
+
+  test("keeps the only server that it knows, whatever that refuses", async (t) => {
+    const { made, connection } = await connected(t, ["n1"]);
+    assert.equal(connection.leaveServer("refusing", true), false);
+    made.info.connect_urls = ["n1", "n2"];
+    made.next.push("n2");
+    assert.equal(connection.leaveServer("refusing", true), true);
+  });
+});

@@ -31,7 +31,6 @@ export const TESTED_ELSEWHERE: Readonly<Record<string, string>> = {
   "src/storage/file/engine-figures.ts": "test/storage/file/file-storage-figures.test.ts has those of a real engine",
   "src/storage/nats/open-cluster.ts": "test/nats/serve.test.ts opens it on real servers",
   "src/storage/nats/jetstream/bucket.ts": "test/nats/bucket.test.ts makes and compares buckets on real servers",
-  "src/storage/nats/jetstream/connection.ts": "test/nats/bucket.test.ts connects to real servers, new and old",
   "src/storage/nats/sweep-lease.ts": "test/storage/nats/cluster-storage.test.ts has two servers that want to sweep",
   "src/storage/nats/log/replicated-log.ts": "the interface: test/helpers/memory-log.ts keeps it in memory",
   "src/storage/nats/memory/cluster-stream.ts": "test/storage/nats/cluster-storage.test.ts has the contract of every engine",

@@ -142,8 +142,8 @@ export class ClusterConnection {
   }
 
   /**
-   * Connects to another server than the one that is connected, which may be cut off from the others, or alone in what it
-   * refuses. `isFirst` says whether none has been left for that yet since all was well. Says whether it is left.
+   * Connects to another server than the one that is connected, which may be cut off from the others, or alone in
+   * what it refuses. `isFirst` says whether none has been left for that since all was well. Says whether it is left.
    */
   leaveServer(how: keyof typeof FAULT_OF_SERVER, isFirst: boolean): boolean {
     if (this.#isClosing || !this.requests.isConnected) return false;

@@ -55,8 +55,8 @@ export class JetStreamLog implements ReplicatedLog {
   readonly #refusals: Refusals;
 
   /**
-   * `patienceMs` is how long a stream's next leader is waited for; `notices` is the server's log; `nowMs` tells the time
-   * by a clock that never jumps.
+   * `patienceMs` is how long a stream's next leader is waited for; `notices` is the server's log; `nowMs` tells the
+   * time by a clock that never jumps.
    */
   constructor(
     connection: ClusterConnection,
@@ -151,8 +151,8 @@ export class JetStreamLog implements ReplicatedLog {
   }
 
   /**
-   * What the leader of a stream answers to a call of the API, of one `consumer` maybe; `null` where it does not, at once
-   * where the call was refused just now.
+   * What the leader of a stream answers to a call of the API, of one `consumer` maybe; `null` where it does not, at
+   * once where the call was refused just now.
    */
   async #call(call: string, query: object, consumer: string | null = null): Promise<ApiAnswer | null> {
     if (this.#refusals.isFresh(call)) return null;

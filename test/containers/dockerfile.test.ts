@@ -6,7 +6,7 @@ import { healthcheckOf, instructionsOf, only, wordsOf } from "./dockerfile.js";
 import { Image, lacksRoots, packedProject } from "./image.js";
 
 const INSTRUCTIONS = instructionsOf(new URL("../../docs/Dockerfile", import.meta.url));
-const TIMEOUT_MS = 300_000;
+const TIMEOUT_MS = 900_000;
 
 describe("docs/Dockerfile", () => {
   test("has a Node that streamdir runs on, a user who is not root, and a command that is one", () => {

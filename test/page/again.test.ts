@@ -5,7 +5,7 @@ import { describe, test } from "node:test";
 import { lacksChromium } from "../helpers/chromium.js";
 import { JSON_TYPE, ROWS, TEXT, World } from "./world.js";
 
-describe("the page, asked again", { skip: lacksChromium, timeout: 240_000 }, () => {
+describe("the page, asked again", { skip: lacksChromium, timeout: 900_000 }, () => {
   test("shows a stream that was missing, when it is there or was made", async (context) => {
     const world = await World.open(context);
     await world.open("#/s/a");

@@ -8,7 +8,7 @@ import { lacksChromium, type Screen } from "../helpers/chromium.js";
 import { DESK, JSON_TYPE, ROWS, TELEPHONE, TEXT, World } from "./world.js";
 
 for (const screen of [DESK, TELEPHONE]) {
-  describe(`the page in Chromium, ${screen.width} wide`, { skip: lacksChromium, timeout: 240_000 }, () => {
+  describe(`the page in Chromium, ${screen.width} wide`, { skip: lacksChromium, timeout: 900_000 }, () => {
     test("makes a first stream without anything else", async (context) => {
       const world = await World.open(context, { screen });
       await world.open();
@@ -345,7 +345,7 @@ for (const screen of [DESK, TELEPHONE]) {
   });
 }
 
-describe("the pictures of the page", { skip: lacksChromium, timeout: 240_000 }, () => {
+describe("the pictures of the page", { skip: lacksChromium, timeout: 900_000 }, () => {
   const pictures: readonly [file: string, hash: string, screen: Screen][] = [
     ["page-light.png", "#/s/chat/42", DESK],
     ["page-dark.png", "#/s/chat/42-b?tab=about", { ...DESK, isDark: true }],

@@ -5,7 +5,7 @@ import { describe, test } from "node:test";
 import { lacksChromium } from "../helpers/chromium.js";
 import { JSON_TYPE, ROWS, World } from "./world.js";
 
-describe("names in the page", { skip: lacksChromium, timeout: 240_000 }, () => {
+describe("names in the page", { skip: lacksChromium, timeout: 900_000 }, () => {
   test("a link to what would be another address sends nothing there, and so no token", async (context) => {
     const world = await World.open(context);
     await world.send("PUT", "b", JSON_TYPE, "[1]");

@@ -22,7 +22,7 @@ function downFrom(count: number): string[] {
   return Array.from({ length: count }, (_, at) => String(count - 1 - at));
 }
 
-describe("the messages of a stream in Chromium", { skip: lacksChromium, timeout: 240_000 }, () => {
+describe("the messages of a stream in Chromium", { skip: lacksChromium, timeout: 900_000 }, () => {
   test("are read back to the first, also where one append has thousands of lines", async (context) => {
     const world = await World.open(context);
     await world.send("PUT", "t", TEXT, `${downFrom(2500).reverse().join("\n")}\n`);

@@ -19,7 +19,7 @@ const elsewhere: HttpBlock = ({ port, originPort }) => `server {
   }
 }`;
 
-describe("the page in Chromium, where something is odd", { skip: lacksChromium, timeout: 240_000 }, () => {
+describe("the page in Chromium, where something is odd", { skip: lacksChromium, timeout: 900_000 }, () => {
   test("shows and opens streams whatever they are called", async (context) => {
     const world = await World.open(context);
     const names = ["a b", "ü/ñ/日本", "😀", "100%", "a%2Fb", "x?y#z", "__dsx", "'\"`${1}", "-1", "constructor", "__proto__/a", "a"];

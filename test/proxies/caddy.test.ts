@@ -10,7 +10,7 @@ import { proxyPromises } from "./promises.js";
 
 const TEXT = { "Content-Type": "text/plain" };
 
-describe("behind Caddy as docs/Caddyfile has it", { skip: lacksCaddy, timeout: 120_000 }, () => {
+describe("behind Caddy as docs/Caddyfile has it", { skip: lacksCaddy, timeout: 300_000 }, () => {
   proxyPromises(startCaddy);
 
   test("HEAD tells the tail, and every read reaches the origin: there is no cache", async (context) => {

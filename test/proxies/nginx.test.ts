@@ -109,7 +109,7 @@ describe("behind nginx as docs/nginx.conf has it", { skip: lacksNginx, timeout: 
     assert.equal(origin.reads, 1 + 2 * 2);
     await origin.stop();
     assert.equal((await ask(`${nginx.url}s?offset=-1&ticket=v1.secret`, "GET", { headers })).status, 502);
-    assert.match(nginx.accessLog(), /"GET \/v1\/stream\/s HTTP\/1.1" 502 /);
+    await nginx.logged(/"GET \/v1\/stream\/s HTTP\/1.1" 502 /);
     const files = readdirSync(nginx.dir, { recursive: true, encoding: "utf8" }).map((name) => join(nginx.dir, name));
     const texts = files.filter((file) => statSync(file).isFile()).map((file) => readFileSync(file, "latin1"));
     assert.ok(

@@ -7,6 +7,7 @@ import { unless } from "../helpers/machine.js";
 import type { TestProcess, TestScope } from "../helpers/process.js";
 import { ask } from "../helpers/real-server.js";
 import { tempDir } from "../helpers/temp-dir.js";
+import { until } from "../helpers/until.js";
 import { startProxy } from "./proxy-process.js";
 
 const DOCUMENTED = fileURLToPath(new URL("../../docs/nginx.conf", import.meta.url));
@@ -72,9 +73,9 @@ export class Nginx {
     return `http://127.0.0.1:${this.port}/v1/stream/`;
   }
 
-  /** What the access log says. */
-  accessLog(): string {
-    return readFileSync(join(this.dir, ACCESS_LOG), "utf8");
+  /** Resolves when the access log has such a line: nginx writes it after its client has the answer. */
+  async logged(line: RegExp): Promise<void> {
+    await until(() => line.test(readFileSync(join(this.dir, ACCESS_LOG), "utf8")));
   }
 
   /** Resolves when `count` requests wait for their answers. */

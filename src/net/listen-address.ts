@@ -8,6 +8,9 @@ export type ListenAddress =
   | { readonly kind: "unix"; readonly path: string }
   | { readonly kind: "fd"; readonly fd: number };
 
+/** The host of all of a machine's addresses. */
+export const ALL_ADDRESSES = "::";
+
 const MAX_PORT = 65_535;
 const HOST_AND_PORT = /^(?:\[([0-9A-Fa-f:.]+(?:%\w+)?)\]|([\w.-]+|\*)):(\d{1,5})$/;
 
@@ -32,7 +35,7 @@ function parseAddress(text: string): ListenAddress | null {
   const [, bracketed, named, digits] = HOST_AND_PORT.exec(text) ?? [];
   const port = Number(digits);
   if (!(port <= MAX_PORT) || (bracketed !== undefined && !isIPv6(bracketed))) return null;
-  return { kind: "tcp", host: bracketed ?? (named === undefined || named === "*" ? "::" : named), port };
+  return { kind: "tcp", host: bracketed ?? (named === undefined || named === "*" ? ALL_ADDRESSES : named), port };
 }
 
 /** An address as `--listen` and the log write it. */

@@ -57,13 +57,13 @@ describe("docs/kubernetes.yaml", () => {
     ]);
   });
 
-  test("says in comments what listens to IPv6", () => {
+  test("listens to IPv4 and IPv6, and says in a comment how the probes' port does", () => {
     const lines = readFileSync(FILE, "utf8").split("\n");
     const alternatives = lines.flatMap((line) => {
       const [, flag, address] = /- (--[\w-]*listen)=\S+ # (\S+) where pods have IPv6 addresses$/.exec(line) ?? [];
       return flag === undefined ? [] : [`${flag}=${address.replace("$(POD_IP)", "fd00::7")}`];
     });
-    const changed = parseCommand([...args.slice(1).filter((arg) => !arg.includes("listen=")), ...alternatives], {}, COMMANDS);
+    const changed = parseCommand([...args.slice(1).filter((arg) => !arg.includes("admin-listen=")), ...alternatives], {}, COMMANDS);
     assert.equal(changed.kind, "run", JSON.stringify(changed));
     assert.deepEqual([changed.settings.listen, changed.settings.adminListen], ["*:4437", "[fd00::7]:9437"]);
     assert.deepEqual(parseListen(changed.settings.listen), parseListen("[::]:4437"));

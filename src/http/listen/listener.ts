@@ -1,7 +1,7 @@
 // Opens one address, and takes connections there.
 
 import { createServer, type Server, type Socket } from "node:net";
-import { formatListen, type ListenAddress } from "../../net/listen-address.js";
+import { ALL_ADDRESSES, formatListen, type ListenAddress } from "../../net/listen-address.js";
 import { LISTEN_BACKLOG } from "./plan.js";
 import { isBeyond, type BoundAddress, type Reach } from "./reach.js";
 import { removeStaleSocket, withMode } from "./socket-file.js";
@@ -58,7 +58,7 @@ export class Listener {
         server.once("error", reject);
         server.once("listening", () => {
           const bound = server.address();
-          const listener = new Listener(address, server, bound);
+          const listener = new Listener(taken(address, bound), server, bound);
           if (isBeyond(bound, reach)) return void server.close(() => reject(new ListenError(address, null, reach)));
           server.off("error", reject);
           server.on("error", onFault);
@@ -101,11 +101,22 @@ export class Listener {
   }
 }
 
+/** The address that was taken for the one that was asked for. */
+function taken(address: ListenAddress, bound: BoundAddress): ListenAddress {
+  const isAll = address.kind === "tcp" && address.host === ALL_ADDRESSES;
+  return isAll && typeof bound === "object" && bound !== null ? { ...address, host: bound.address } : address;
+}
+
 function begin(server: Server, address: ListenAddress, unixMode: number): void {
   const backlog = LISTEN_BACKLOG;
   switch (address.kind) {
     case "tcp":
-      return void server.listen({ host: address.host, port: address.port, backlog });
+      // Of no host, Node takes all addresses; those of IPv4 alone where the machine has no IPv6.
+      return void server.listen({
+        ...(address.host !== ALL_ADDRESSES && { host: address.host }),
+        port: address.port,
+        backlog,
+      });
     case "unix":
       return withMode(address.path, unixMode, () => void server.listen({ path: address.path, backlog }));
     case "fd":

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { existsSync, statSync, writeFileSync } from "node:fs";
+import { existsSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { request } from "node:http";
 import { connect, createServer, type AddressInfo } from "node:net";
 import { join } from "node:path";
@@ -9,6 +9,8 @@ import { describe, test, type TestContext } from "node:test";
 import { Listener, ListenError } from "../../../src/http/listen/listener.js";
 import { startServer as start, StartError } from "../../../src/server.js";
 import { REQUEST_LIMITS } from "../../../src/http/http-server.js";
+import { lacksInjection } from "../../helpers/machine.js";
+import { startStreamdir } from "../../helpers/process.js";
 import { startServer } from "../../helpers/test-server.js";
 import { tempDir } from "../../helpers/temp-dir.js";
 
@@ -54,6 +56,22 @@ describe("a server with several addresses", () => {
     const server = await start({ dir: tempDir(), listen: "*:0", insecure: true, logLevel: "silent" }, REQUEST_LIMITS);
     context.after(() => server.close());
     for (const host of ["127.0.0.1", "[::1]"]) assert.equal((await fetch(`http://${host}:${server.port}/readyz`)).status, 200, host);
+  });
+
+  test("at `*` serves IPv4 on a machine without IPv6", { skip: lacksInjection }, async (context) => {
+    const traced = async (inject: readonly string[]): Promise<{ readonly url: string; readonly sockets: string }> => {
+      const trace = join(tempDir(), "trace");
+      // The tracer is not the parent: what the test kills is the server.
+      const under = ["strace", "-D", "-o", trace, "-e", "trace=socket", ...inject];
+      const server = startStreamdir(context, ["serve", tempDir(), "--listen", "*:0", "--insecure"], { under });
+      const [url = ""] = /http:[^"]+/.exec(await server.stdoutLine(/http:/)) ?? [];
+      return { url, sockets: readFileSync(trace, "utf8") };
+    };
+    const { sockets } = await traced([]);
+    const nth = (sockets.split("AF_INET6")[0] ?? "").split("socket(").length - 1;
+    const { url } = await traced(["-e", `inject=socket:error=EAFNOSUPPORT:when=${nth}`]);
+    assert.match(url, /^http:\/\/0\.0\.0\.0:/);
+    assert.equal((await fetch(new URL("/readyz", url))).status, 200);
   });
 
   test("takes over the socket that a killed server left, and none that is in use", async (context) => {

@@ -7,6 +7,7 @@ import { ConnectionsByClient } from "./http/bounds/connections-by-client.js";
 import type { Context } from "./http/context/context.js";
 import { Authority, AuthFileError } from "./auth/authority.js";
 import { listenFault, StartError } from "./server/start-error.js";
+import { guarded, guardedLog } from "./server/caller-hooks.js";
 import { closed, listenForAdmin, type Listening } from "./server/admin-listening.js";
 import { contextOf } from "./server/context-of.js";
 import { namedFilesIn } from "./server/named-files.js";
@@ -14,6 +15,7 @@ import { warnOfOpenAccess } from "./server/open-access.js";
 import { settingsOf, type ServerOptions } from "./server/server-options.js";
 import { parseStorage, type NatsAddress } from "./net/storage-address.js";
 import { Dispatcher } from "./http/dispatch.js";
+import { problem, type Problem } from "./http/encoding/problems.js";
 import { HttpServer, REQUEST_LIMITS, type RequestLimits } from "./http/http-server.js";
 import { CertificateError } from "./http/listen/certificate.js";
 import { ListenError } from "./http/listen/listener.js";
@@ -155,9 +157,17 @@ async function listen({ context, dispatcher }: Service, plan: ListenPlan, limits
 
 /** Opens the directory, for a server of your own: `host` and `port` are not used. Throws {@link StartError}. */
 export async function createHandler(options: ServerOptions): Promise<StreamHandler> {
-  const service = await Service.open(options, settingsOf(options), true);
+  const settings = settingsOf(options);
+  // A variable that is not set would open the server to whoever reaches it.
+  if (Object.hasOwn(options, "auth") && settings.auth === "")
+    throw new StartError("invalid-option", "Cannot start: auth names no file; leave it out where your server asks");
+  const service = await Service.open(options, settings, true);
   const handle = (req: IncomingMessage, res: ServerResponse, next?: () => void): void => {
-    service.dispatcher.handle(req, res, { next, awaitsContinue: awaitsContinue(req, res) });
+    const refusal = refusalOfVersion(req);
+    service.dispatcher.handle(req, res, {
+      ...{ next, awaitsContinue: awaitsContinue(req, res) },
+      ...(refusal !== null && { refusal }),
+    });
   };
   const close = once(async () => {
     // Nobody here can know when the last connection is gone.
@@ -166,6 +176,13 @@ export async function createHandler(options: ServerOptions): Promise<StreamHandl
     await service.stop();
   });
   return Object.assign(handle, { close, metrics: () => service.context.metricsReport() });
+}
+
+/** Of `node:http2`, which may pass requests with the same methods: a body without a length would be lost. */
+function refusalOfVersion({ httpVersionMajor }: IncomingMessage): Problem | null {
+  if (httpVersionMajor < 2) return null;
+  const detail = "The program passes HTTP/2 to a handler of streamdir, which takes HTTP/1.1 alone.";
+  return problem("internal-error", { detail });
 }
 
 /** What a stop ends. */
@@ -190,7 +207,7 @@ class Service {
 
   static async open(options: ServerOptions, settings: Settings, isEmbedded: boolean): Promise<Service> {
     const clock = options.clock ?? systemClock();
-    const log = options.log ?? logToStderr(settings, clock);
+    const log = options.log === undefined ? logToStderr(settings, clock) : guardedLog(options.log);
     // The working directory may change while others open.
     const given = options.dir === undefined ? options : { ...options, dir: resolve(options.dir) };
     const authority = settings.auth === "" ? null : await openAuthority(settings.auth, clock, log);
@@ -302,7 +319,8 @@ async function openEngine(options: ServerOptions, settings: Settings, parts: Eng
   if (address?.kind === "nats") return openClusterEngine(address, settings, parts);
   const { clock, log, observations } = parts;
   const { dir = "", forceUnlock = false } = options;
-  const onFault = options.onFault ?? ((error) => log.error("the storage has failed", { fault: error.message }));
+  const logFault = ({ message }: Error): void => log.error("the storage has failed", { fault: message });
+  const onFault = guarded(options.onFault ?? logFault);
   const retention = { maxBytes: settings.retentionBytes, maxAgeMs: settings.retentionAgeMs };
   const roll = segmentRollOf(retention, settings.segmentBytes);
   const fsync = settings.fsync === "always";

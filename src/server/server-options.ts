@@ -70,7 +70,10 @@ export function settingsOf(options: ServerOptions): Settings {
   for (const [name, spec] of Object.entries(OPTIONS)) {
     const value: unknown = settings[name as OptionName]; // the names of OPTIONS are all there are
     const fault = faultOf(spec, value, String(Infinity));
-    if (fault !== null) throw invalidOption(name, fault, spec.kind === "storage" ? undefined : value);
+    // An address of a cluster may have a password in it.
+    if (fault !== null && spec.kind === "storage")
+      throw new StartError("invalid-option", `Cannot start: ${name} ${fault}`);
+    if (fault !== null) throw invalidOption(name, fault, value);
   }
   const conflict = conflictWithStorage(settings, options.dir);
   if (conflict !== null) throw new StartError("invalid-option", `Cannot start: ${conflict}`);

@@ -1,5 +1,8 @@
 import assert from "node:assert/strict";
-import { createServer, type ServerResponse } from "node:http";
+import { once } from "node:events";
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import { connect, createServer as createHttp2Server } from "node:http2";
+import type { AddressInfo } from "node:net";
 import { describe, test, type TestContext } from "node:test";
 import { createGzip } from "node:zlib";
 import { OPERATIONS } from "../../src/auth/rights/operation.js";
@@ -179,4 +182,59 @@ test("a handler without a third argument leaves the paths beside its streams to 
     assert.deepEqual([answer.status, answer.headers["content-type"]], [404, "application/problem+json"], path);
   }
   for (const path of ["/", "/health"]) assert.equal((await send("GET", path)).status, 200, path);
+});
+
+describe("a body that a handler can't take as bytes", () => {
+  const json = { "Content-Type": "application/json" };
+
+  test("is refused where setEncoding was called before, whole or in parts, and the program goes on", async (context) => {
+    const reading: Middleware = (req, _res, next) => {
+      if (req.method === "POST") req.setEncoding("utf8");
+      next();
+    };
+    const host = await start(context, {}, reading);
+    for (const [name, headers, body] of [
+      ["text", TEXT, "some text"],
+      ["json", json, '["some", "text"]'],
+    ] as const) {
+      await host.send("PUT", `${STREAMS}${name}`, { headers });
+      assert.equal((await host.send("POST", `${STREAMS}${name}`, { headers, body })).status, 500);
+      const connection = await host.connect();
+      connection.write(`POST ${STREAMS}${name} HTTP/1.1\r\nHost: localhost\r\nContent-Type: ${headers["Content-Type"]}\r\n`);
+      connection.write(`Transfer-Encoding: chunked\r\n\r\n4\r\n${body.slice(0, 4)}\r\n`);
+      assert.equal((await connection.answer()).status, 500);
+      const { headers: after } = await host.send("HEAD", `${STREAMS}${name}`);
+      assert.match(String(after["stream-next-offset"]), /_0+$/, "nothing of it is stored");
+    }
+  });
+
+  test("is refused from node:http2, where nothing says whether there is one", async (context) => {
+    const handler = await createHandler({ dir: tempDir(), logLevel: "silent" });
+    const server = createHttp2Server((req, res) => {
+      handler(req as unknown as IncomingMessage, res as unknown as ServerResponse); // as a program in JavaScript would
+    });
+    await once(server.listen(0, "127.0.0.1"), "listening");
+    const { port } = server.address() as AddressInfo; // it listens on a port
+    const client = connect(`http://127.0.0.1:${port}`);
+    context.after(async () => {
+      client.destroy();
+      server.close();
+      await handler.close();
+    });
+    const request = client.request({ ":method": "PUT", ":path": "/v1/stream/a", "content-type": "text/plain" });
+    request.end("hi");
+    const [headers] = (await once(request, "response")) as [Record<string, unknown>]; // the event's argument
+    let body = "";
+    for await (const chunk of request.setEncoding("utf8")) body += String(chunk);
+    assert.equal(headers[":status"], 500);
+    assert.match(body, /passes HTTP\/2 to a handler of streamdir, which takes HTTP\/1\.1 alone/);
+  });
+});
+
+test("a handler whose auth file has no name is refused: its streams would be everybody's", async () => {
+  for (const auth of ["", undefined])
+    await assert.rejects(
+      createHandler({ dir: tempDir(), auth } as ServerOptions), // as a program passes a variable that is not set
+      /^StartError: Cannot start: auth names no file; leave it out where your server asks$/,
+    );
 });

@@ -123,6 +123,8 @@ class Upload extends HeldBody implements BodySink {
     // An embedding server, or a part of it that parses bodies, has some of it or all: what is left is not the body.
     if (!isOwn && req instanceof IncomingMessage && req.readableDidRead)
       throw new Error("the body of a request was read before streamdir got it");
+    if (!isOwn && req instanceof IncomingMessage && req.readableEncoding !== null)
+      throw new Error("the body of a request comes as text: setEncoding was called before streamdir got it");
     this.#judgeSoon();
     if (req instanceof DirectRequest && req.passTo(this)) return;
     req.on("data", (chunk: Buffer) => {

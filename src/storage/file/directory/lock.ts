@@ -298,12 +298,14 @@ function nameOf(holder: LockHolder | null, self: ProcessIdentity): string {
   return `process ${holder.pid} on ${holder.host}${where}`;
 }
 
-async function adviceOn({ holder, reach, standing }: Occupant, { files, path, force }: LockOptions): Promise<string> {
+async function adviceOn({ holder, reach, standing }: Occupant, options: LockOptions): Promise<string> {
+  const { files, path, force, self } = options;
   if (standing !== "alive")
     return `: ${UNSEEN[standing]}; once it certainly does not, --force-unlock takes its lock away`;
   if (reach === "missing" && holder?.socket != null)
     return withoutSocket(holder.pid, await hasJournalOpen(files, holder.pid, new Layout(dirname(path)).journal));
-  return force ? ": it runs on this machine, where --force-unlock overrides nobody; stop it first" : "";
+  if (force) return ": it runs on this machine, where --force-unlock overrides nobody; stop it first";
+  return holder?.pid === self.pid ? ": that is this process; close the server there first" : "";
 }
 
 const AWAY = ": it runs, but its socket is not here";

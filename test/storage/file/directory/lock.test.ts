@@ -99,6 +99,13 @@ describe("the lock", () => {
     assert.deepEqual(readdirSync(dirname(options.path)), []);
   });
 
+  test("that this process has itself is said to be its own", async () => {
+    const options = lockIn();
+    const { claim } = await takeLock(options);
+    await assert.rejects(takeLock(options), /in use by process \d+ on here \(.*\): that is this process; close the server there first$/);
+    await claim.end();
+  });
+
   for (const [what, holder, running, by] of [
     ["a living process without a socket", HERE, { 7: "boot 1" }, "process 7 on here"],
     ["a process of another machine", AWAY, {}, "process 7 on elsewhere"],

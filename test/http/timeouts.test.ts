@@ -5,8 +5,13 @@ import type { RawConnection } from "../helpers/raw-connection.js";
 import { ALL_PATHS, takePath } from "../helpers/request-paths.js";
 import { requestBytes, startServer, type TestServer } from "../helpers/test-server.js";
 
-/** A fiftieth of what a server has: this test waits for each. */
-const SHORT: Partial<RequestLimits> = { headersTimeout: 400, requestTimeout: 800, keepAliveTimeout: 600, connectionsCheckingInterval: 50 };
+/** Far shorter than a server has them, as this test waits for each; a busy machine keeps this process waiting for half as long. */
+const SHORT = {
+  headersTimeout: 1000,
+  requestTimeout: 2000,
+  keepAliveTimeout: 1500,
+  connectionsCheckingInterval: 50,
+} satisfies Partial<RequestLimits>;
 
 /** How much later than its time a connection may end: Node gives a waiting connection a second more, and the machine may be busy. */
 const LATE_MS = 5_000;
@@ -35,48 +40,53 @@ const GET = requestBytes("GET", "a");
 
 /** Every way in which a client can keep a connection by doing little or nothing. */
 const ROWS: readonly Row[] = [
-  { title: "an idle connection", afterMs: 400, code: "request-timeout" },
-  { title: "a head that never ends", sends: "GET /v1/stream/a HTTP/1.1\r\n", afterMs: 400, code: "request-timeout" },
+  { title: "an idle connection", afterMs: SHORT.headersTimeout, code: "request-timeout" },
+  { title: "a head that never ends", sends: "GET /v1/stream/a HTTP/1.1\r\n", afterMs: SHORT.headersTimeout, code: "request-timeout" },
   {
     title: "a trickled head",
     trickles: "GET /v1/stream/a HTTP/1.1\r\nHost: a\r\nX: ".padEnd(4000, "x"),
-    afterMs: 400,
+    afterMs: SHORT.headersTimeout,
     code: "request-timeout",
   },
   {
     title: "a trickled head behind an answer",
     answered: [GET],
     trickles: "GET /v1/stream/a HTTP/1.1\r\nHost: a\r\nX: ".padEnd(4000, "x"),
-    afterMs: 400,
+    afterMs: SHORT.headersTimeout,
     code: "request-timeout",
   },
   {
     title: "a trickled body",
     sends: `${POST}Content-Length: 4000\r\n\r\n`,
     trickles: "x".repeat(4000),
-    afterMs: 800,
+    afterMs: SHORT.requestTimeout,
     code: "request-timeout",
   },
   {
     title: "a trickled body in chunks",
     sends: `${POST}Transfer-Encoding: chunked\r\n\r\n`,
     trickles: "1\r\nx\r\n".repeat(1000),
-    afterMs: 800,
+    afterMs: SHORT.requestTimeout,
     code: "request-timeout",
   },
-  { title: "a silent body", sends: `${POST}Content-Length: 4000\r\n\r\n`, afterMs: 800, code: "request-timeout" },
-  { title: "a body that falls silent", sends: `${POST}Content-Length: 4000\r\n\r\nxxx`, afterMs: 800, code: "request-timeout" },
+  { title: "a silent body", sends: `${POST}Content-Length: 4000\r\n\r\n`, afterMs: SHORT.requestTimeout, code: "request-timeout" },
+  {
+    title: "a body that falls silent",
+    sends: `${POST}Content-Length: 4000\r\n\r\nxxx`,
+    afterMs: SHORT.requestTimeout,
+    code: "request-timeout",
+  },
   {
     title: "a body that was to continue, and is silent",
     sends: `${POST}Content-Length: 4000\r\nExpect: 100-continue\r\n\r\n`,
-    afterMs: 800,
+    afterMs: SHORT.requestTimeout,
     code: "request-timeout",
   },
-  { title: "a connection that is kept for its next request", answered: [GET], afterMs: 600, code: null },
+  { title: "a connection that is kept for its next request", answered: [GET], afterMs: SHORT.keepAliveTimeout, code: null },
   {
     title: "one that is kept after several answers",
     answered: [GET, requestBytes("POST", "a", { headers: TEXT, body: "more" }), GET],
-    afterMs: 600,
+    afterMs: SHORT.keepAliveTimeout,
     code: null,
   },
 ];
@@ -96,7 +106,7 @@ async function lastCode(connection: RawConnection): Promise<string | null> {
   return found?.[1] ?? null;
 }
 
-async function impatientServer(context: TestContext, limits = SHORT): Promise<TestServer> {
+async function impatientServer(context: TestContext, limits: Partial<RequestLimits> = SHORT): Promise<TestServer> {
   const server = await startServer(context, { longPollTimeoutMs: LONG_POLL_MS, maxAppendBytes: 64 * 1024 }, limits);
   await server.send("PUT", "a", { headers: TEXT, body: "text" });
   return server;

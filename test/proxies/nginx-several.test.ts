@@ -12,7 +12,7 @@ import { freePorts } from "../helpers/free-ports.js";
 
 const DOCUMENTED = readFileSync(fileURLToPath(new URL("../../docs/nginx-several.conf", import.meta.url)), "utf8");
 const TEXT = { "Content-Type": "text/plain" };
-const TIMEOUT_MS = 120_000;
+const TIMEOUT_MS = 300_000;
 const DOCUMENTED_PORTS = [4437, 4438, 4439];
 
 /** docs/nginx-several.conf, with other ports and places. */

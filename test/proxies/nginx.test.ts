@@ -13,7 +13,7 @@ import { Origin } from "./origin.js";
 import { proxyPromises } from "./promises.js";
 
 const TEXT = { "Content-Type": "text/plain" };
-const TIMEOUT_MS = 120_000;
+const TIMEOUT_MS = 300_000;
 
 /** What nginx does by default, behind one line of configuration; `more` are lines for the place of that line. */
 function plainBlock(...more: string[]): HttpBlock {

@@ -1,6 +1,7 @@
 import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
+import { LISTEN_BACKLOG } from "../../src/http/listen/plan.js";
 import { createHandler, type ServerOptions } from "../../src/server.js";
 import type { TestScope } from "../helpers/process.js";
 import { tempDir } from "../helpers/temp-dir.js";
@@ -28,7 +29,8 @@ export class Origin {
       requests.push(`${req.method} ${req.url}`);
       handler(req, res);
     });
-    await once(server.listen(port, "127.0.0.1"), "listening");
+    // As many may wait to be accepted as at the server itself: Node has fewer wait, and a proxy refuses for those beyond.
+    await once(server.listen({ port, host: "127.0.0.1", backlog: LISTEN_BACKLOG }), "listening");
     const stop = async (): Promise<void> => {
       server.close();
       await handler.close();

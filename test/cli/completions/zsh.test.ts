@@ -30,7 +30,7 @@ function complete(line: string): string[] {
     cwd,
     env: { ...process.env, HOME: cwd, TERM: "dumb" },
     encoding: "utf8",
-    timeout: 20_000,
+    timeout: 120_000,
   });
   assert.equal(stderr, "");
   return [...stdout.matchAll(/\[([^\][]+)\]/g)].map(([, word = ""]) => word);

@@ -26,7 +26,7 @@ export function guarded<Args extends readonly unknown[]>(
 /** A caller's log, none of whose methods throws. */
 export function guardedLog(log: Log, report?: (error: unknown) => void): Log {
   const at = (level: "debug" | "info" | "warn" | "error"): Log["info"] =>
-    guarded((...args: Parameters<Log["info"]>) => log[level](...args), report);
+    guarded((message, fields) => log[level](message, fields), report);
   return {
     get isDebug() {
       return log.isDebug === true;

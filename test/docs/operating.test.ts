@@ -102,6 +102,7 @@ describe("docs/operating.md", () => {
       "auth/authority.ts: message",
       "http/listen/tls-door.ts: message",
       "http/listen/tls-door.ts: warning",
+      "server/caller-hooks.ts: message",
     ]);
   });
 

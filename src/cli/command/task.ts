@@ -247,6 +247,8 @@ function faultOfValue({ kind, placeholder }: TaskFlag, value: string | undefined
 }
 
 function suggestion(called: string, task: DescribedTask, written: string): string {
+  const isCount = /^\d/.test(written) && task.flags.some(({ short }) => short === "n");
+  if (isCount) return "write -n and a number";
   const meant = nearest(
     written,
     task.flags.map(({ flag }) => flag),

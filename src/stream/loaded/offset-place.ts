@@ -60,7 +60,7 @@ function positionOf(storage: Storage, stream: TokenedStream, place: TokenPlace):
   if (!stream.isOwnToken(place)) {
     return refuse("offset-gone", {
       earliestOffset: earliestAnew(stored),
-      detail: "The offset is of a stream that had this name before, or of one that this stream was forked from.",
+      detail: "The offset is of another server, of a stream that had this name before, or of this fork's source.",
     });
   }
   if (position < stored.earliest) return refuse("offset-gone", { earliestOffset: stream.earliestOffset });

@@ -111,6 +111,7 @@ describe("a task without a tool", () => {
     ["a -n 1.5", {}, '-n must be a whole number, not "1.5"'],
     ["a --force much", {}, '--force must be a size like 64KiB, not "much"'],
     ["a", { FORCE: "much" }, 'FORCE must be a size like 64KiB, not "much"'],
+    ["a -15", {}, 'unknown flag "-1"; write -n and a number'],
     ["a -x", {}, 'unknown flag "-x"; streamdir wave --help lists them'],
   ] as const)
     test(`is refused: ${line} ${JSON.stringify(env)}`, () => assert.deepEqual(read(line, env), { kind: "usage-error", line: words }));

@@ -91,6 +91,7 @@ describe("offsets", () => {
       assert.ok(typeof located === "object");
       const anew = formatCheckedOffset(0, 0, checkOf(stream.id));
       assert.deepEqual([located.code, located.earliestOffset], ["offset-gone", anew], token);
+      assert.match(located.detail ?? "", /^The offset is of another server, /);
       assert.equal(stream.locate(at(anew)), 0);
       assert.ok(anew > START_TOKEN && anew < stream.offsetAt(1), "it sorts as the start does");
     }

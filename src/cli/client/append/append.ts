@@ -192,6 +192,8 @@ function withMark(failed: Failure, { bytes, unanswered }: Progress, { place }: P
   if (failed.code === "producer-gap") return withLoss(failed, bytes);
   const mark = formatMark({ ...place, at: bytes, length: unanswered });
   const why = failed.line === "" ? "stopped" : failed.line;
+  // No run goes on with a stream that is closed.
+  if (failed.code === "stream-closed") return `${why}; ${bytes} bytes of the input are stored`;
   const first = isRefused(failed) ? "once that is put right, " : "";
   return `${why}; ${bytes} bytes of the input are stored: ${first}go on with the same input and --resume ${mark}`;
 }

@@ -2,7 +2,7 @@
 
 import { isJsonContentType, sameMediaType } from "../../../protocol/content-type.js";
 import { EXIT } from "../../command/verb.js";
-import { asLines, messagesOf } from "../reading/messages.js";
+import { asLines, messagesOf, UNREADABLE_JSON } from "../reading/messages.js";
 import { readPage } from "../reading/pages.js";
 import { failure, type Failure } from "../remote/failure.js";
 import { streamCalled, type Session } from "../session/session.js";
@@ -45,8 +45,7 @@ export class StreamData {
     if (contentType !== null && !sameMediaType(contentType, this.#contentType))
       return failure(EXIT.refused, `${streamCalled(this.#name)} is of ${contentType}, and not of ${this.#contentType}`);
     const messages = this.#isJson ? messagesOf(page.body) : [];
-    if (messages === null)
-      return failure(EXIT.fault, `${streamCalled(this.#name)}: the answer is not the JSON it says`);
+    if (messages === null) return failure(EXIT.fault, `${streamCalled(this.#name)}: ${UNREADABLE_JSON}`);
     this.#offset = page.next;
     this.#isAtTail = page.isUpToDate;
     const bytes = this.#isJson ? asLines(messages) : page.body;

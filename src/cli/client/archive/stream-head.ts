@@ -4,7 +4,7 @@ import { createHash } from "node:crypto";
 import { crc32 } from "node:zlib";
 import { checkedName } from "../../../protocol/names/stream-name.js";
 
-/** Bytes of the data file that were read together, and their CRC-32. A piece ends where an append ended. */
+/** Bytes of the data file that become one append, and their CRC-32. Of JSON a piece is whole messages. */
 export type ArchivedPiece = readonly [bytes: number, crc32: number];
 
 /** What an archive says of a stream, beside its data. */

@@ -234,7 +234,9 @@ export class StreamImport {
 
   /** A failure that is of this stream alone does not end the import. */
   #refused(refused: Failure, left: string | null = null): Failure | null {
-    const why = left === null || refused.status === EXIT.missing ? refused.line : `${refused.line}; ${left}`;
+    const hint = refused.code === "body-too-large" ? "; see --max-append-bytes of the server" : "";
+    const rest = left === null || refused.status === EXIT.missing ? "" : `; ${left}`;
+    const why = `${refused.line}${hint}${rest}`;
     return isRefused(refused) ? this.#refuse(why, refused.status) : refused;
   }
 

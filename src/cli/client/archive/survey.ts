@@ -9,6 +9,7 @@ import type { Failure } from "../remote/failure.js";
 import { streamCalled, type Session } from "../session/session.js";
 import { lifetimeOf } from "../streams/info.js";
 import type { ListedStream } from "../streams/listing.js";
+import { cutIntoPieces } from "./piece-cuts.js";
 import { StreamData } from "./stream-data.js";
 import type { ArchivedPiece, StreamHead } from "./stream-head.js";
 
@@ -44,6 +45,7 @@ export async function survey(
   onBytes: (bytes: number) => void,
 ): Promise<Surveyed | Failure> {
   const { name, contentType } = stream;
+  const isJson = isJsonContentType(contentType);
   const data = new StreamData(session, name, contentType);
   const shared = source === null ? null : new SharedBeginning(session, source, contentType);
   const hash = createHash("sha256");
@@ -61,7 +63,7 @@ export async function survey(
     if (own.length > 0) {
       hash.update(own);
       kept = pieces.length === 0 ? own : null;
-      pieces.push([own.length, crc32(own)]);
+      for (const piece of cutIntoPieces(own, isJson)) pieces.push([piece.length, crc32(piece)]);
     }
     whole += part.bytes.length;
     closed = part.isClosed;

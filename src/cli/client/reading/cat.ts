@@ -1,8 +1,9 @@
 // The verb `cat`: what a stream has, to its tail.
 
 import { EXIT } from "../../command/verb.js";
-import { failure, type Failure } from "../remote/failure.js";
+import { failure, patternRefused, type Failure } from "../remote/failure.js";
 import { clientTask, flag, NAME, streamCalled, type Session } from "../session/session.js";
+import { UNREADABLE_JSON } from "./messages.js";
 import { readToTail } from "./pages.js";
 import { Printer, type Printed } from "./printer.js";
 
@@ -30,12 +31,10 @@ async function cat(session: Session): Promise<Failure | null> {
     printed = await printer.print(page);
     return printed === "more" ? "more" : "enough";
   });
-  return failed ?? endOf(printed, name);
+  return failed === null ? endOf(printed, name) : patternRefused(failed, "cat", name);
 }
 
 /** What a verb that prints ends with: a reader that has gone wants no more, and that is no failure. */
 export function endOf(printed: Printed, name: string): Failure | null {
-  return printed === "unreadable"
-    ? failure(EXIT.fault, `${streamCalled(name)}: the answer is not the JSON it says`)
-    : null;
+  return printed === "unreadable" ? failure(EXIT.fault, `${streamCalled(name)}: ${UNREADABLE_JSON}`) : null;
 }

@@ -3,10 +3,14 @@
 import { isUtf8 } from "node:buffer";
 import { isJsonContentType } from "../../../protocol/content-type.js";
 import { frameJson, messagesLength } from "../../../protocol/json/json-frame.js";
+import { MAX_JSON_DEPTH } from "../../../protocol/json/json-scanner.js";
 
 const LINE_FEED = 0x0a;
 /** What stands behind a framed message. */
 const FRAME_END = ",\n";
+
+/** What is wrong with an answer that {@link messagesOf} finds none in. */
+export const UNREADABLE_JSON = `the answer is not valid JSON, or nested deeper than ${MAX_JSON_DEPTH} levels`;
 
 /** The messages of a JSON answer, each as it was written but on one line; `null` where the body is no array. */
 export function messagesOf(body: Buffer): Buffer[] | null {

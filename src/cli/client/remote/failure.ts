@@ -1,6 +1,7 @@
 // Why a verb can't go on: what it prints, and the status that it ends with.
 
 import { oneLine } from "../../../ops/log.js";
+import { sameMediaType } from "../../../protocol/content-type.js";
 import { EXIT } from "../../command/verb.js";
 import type { Answer } from "./http-client.js";
 
@@ -18,9 +19,18 @@ export interface Failure {
 /** The statuses that say that the same request may be answered otherwise a while later. */
 const TRANSIENT = new Set([408, 429, 502, 503, 504, 507]);
 
+/** A longer text is a page, or data, and no reason. */
+const MAX_REASON_BYTES = 512;
+
 /** A failure of the client itself. */
 export function failure(status: number, line: string): Failure {
   return { kind: "failure", status, line, code: null };
+}
+
+/** Of a verb that found no stream called `name`: who writes a pattern learns that the verb takes none. */
+export function patternRefused(refused: Failure, verb: string, name: string): Failure {
+  if (refused.status !== EXIT.missing || !name.includes("*")) return refused;
+  return { ...refused, line: `${refused.line}; ${verb} takes one name, and no pattern` };
 }
 
 /** Whether it is of what was asked for alone: other requests may be answered well. */
@@ -37,8 +47,9 @@ export function isTransient({ status }: Answer): boolean {
 export function refusal(answer: Answer, about: string): Failure {
   const { code, title, detail: told } = problemOf(answer);
   const said = title ?? wordsOf(answer.status);
+  const plain = plainReason(answer);
   // The server speaks of a header, which nobody at a terminal sends.
-  const detail = code === "credential-missing" ? "see --token-file, or set STREAMDIR_TOKEN" : told;
+  const detail = code === "credential-missing" ? "see --token-file, or set STREAMDIR_TOKEN" : (told ?? plain);
   const line = oneLine(`${about}: ${said}${detail === null ? "" : `: ${detail}`}${code === null ? "" : ` (${code})`}`);
   return { kind: "failure", status: exitOf(answer.status, code), line, code };
 }
@@ -57,6 +68,17 @@ function problemOf({ body, header }: Answer): ProblemWords {
     return typeof value === "string" ? value : null;
   };
   return { code: member("code"), title: member("title"), detail: member("detail") };
+}
+
+/** The first line of a text, as other servers than streamdir give their reasons; `null` where there is none. */
+function plainReason({ body, header }: Answer): string | null {
+  if (!sameMediaType(header("content-type") ?? "", "text/plain") || body.length > MAX_REASON_BYTES) return null;
+  const line =
+    body
+      .toString()
+      .trim()
+      .split(/[\r\n]/, 1)[0] ?? "";
+  return line === "" ? null : line;
 }
 
 function parsed(body: Buffer): Record<string, unknown> | null {

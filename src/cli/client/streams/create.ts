@@ -64,6 +64,8 @@ export interface Lifetime {
 /** The headers for `--ttl` and `--expires-at`. The protocol has lifetimes that are over at once: nobody types one. */
 export function lifetimeOf({ given, clock }: Session): Lifetime | Failure {
   const [ttl, expiresAt] = [given.text("ttl"), given.text("expires-at")];
+  if (ttl !== null && expiresAt !== null)
+    return failure(EXIT.usage, "--ttl and --expires-at exclude each other: give one of them");
   const seconds = ttl === null ? null : wholeSeconds(ttl);
   if (ttl !== null && seconds === null)
     return failure(

@@ -1,7 +1,7 @@
 // The verb `rm`.
 
 import { EXIT } from "../../command/verb.js";
-import { failure, refusal, type Failure } from "../remote/failure.js";
+import { failure, patternRefused, refusal, type Failure } from "../remote/failure.js";
 import { clientTask, flag, NAME, streamCalled, type Session } from "../session/session.js";
 
 /** The row of the table of verbs. */
@@ -23,9 +23,6 @@ async function rm(session: Session): Promise<Failure | null> {
   const answer = await session.expect([204, 404], about, { method: "DELETE", target: server.target(name) });
   if (answer.kind === "failure") return answer;
   // After a lost answer the stream may be gone because of the request before.
-  if (answer.status === 404 && server.repeats === repeats) {
-    const refused = refusal(answer, about);
-    return name.includes("*") ? { ...refused, line: `${refused.line}; rm takes one name, and no pattern` } : refused;
-  }
+  if (answer.status === 404 && server.repeats === repeats) return patternRefused(refusal(answer, about), "rm", name);
   return session.conclude(`${about} is deleted`, { name, deleted: true });
 }

@@ -95,7 +95,7 @@ describe("an append whose stream somebody closes while its answer is lost", () =
       const { stderr, ...run } = await runClient(["append", "s", "--create", "--piece", String(piece)], { url, stdin: INPUT });
       assert.equal(run.status, status, stderr);
       assert.equal(await server.done(["cat", "s"]), stored);
-      if (status === 65) assert.match(stderr, /closed.*; 3 bytes of the input are stored: .*--resume \w+:0:1:3:0\n$/);
+      if (status === 65) assert.match(stderr, /closed.*; 3 bytes of the input are stored\n$/);
     });
 });
 

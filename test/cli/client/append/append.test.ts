@@ -75,6 +75,7 @@ describe("streamdir append", () => {
     ],
     ["two values on a line", "two", ["--json", "--create"], "1,2\n", 65, /^streamdir: line 1 of the input: /],
     ["a stream that is not there", "absent", [], "x", 66, /The stream does not exist \(stream-not-found\)$/m],
+    ["a closed stream", "over", [], "x", 65, /\(stream-closed\); 0 bytes of the input are stored$/m],
     ["a mark that is none", "a", ["--resume", "x:1"], "x", 64, /--resume is not a mark/],
     ["a name that is none", "a//b", [], "x", 64, /empty, '\.' or '\.\.' segment/],
     ["JSON for bytes", "logs/app", ["--json"], "1", 65, /takes text\/plain, not JSON: see --lines$/m],
@@ -83,6 +84,7 @@ describe("streamdir append", () => {
   ] as const)
     test(`ends with ${status} for ${title}`, async () => {
       await server.run(["append", "logs/app", "--lines", "--create"]);
+      await server.done(["create", "over", "--closed"]);
       const ended = await server.run(["append", name, ...args], { stdin });
       assert.deepEqual([ended.status, ended.stdout], [status, ""]);
       assert.match(ended.stderr, line);

@@ -4,7 +4,8 @@ import { crc32 } from "node:zlib";
 import { archiveOf } from "../../../helpers/archive-of.js";
 import { VerbServer } from "../../../helpers/client-verb.js";
 
-const TOO_LARGE = "The body is larger than the server accepts: At most 8 bytes are accepted. (body-too-large)";
+const TOO_LARGE =
+  "The body is larger than the server accepts: At most 8 bytes are accepted. (body-too-large); see --max-append-bytes of the server";
 const server = new VerbServer({ after }, { maxAppendBytes: 8 });
 
 const contentType = "text/plain";

@@ -84,3 +84,19 @@ test("a fork whose source is gone is exported whole", async () => {
   const { head } = await surveyed("stays", { name: "going", whole: 5 });
   assert.deepEqual([head.fork, head.bytes], [null, 5]);
 });
+
+for (const [type, data] of [
+  ["application/json", `"${"x".repeat(99)}"\n`.repeat(30_000)],
+  ["text/plain", `${"line of text".repeat(9)}\n`.repeat(30_000)],
+  ["application/octet-stream", "€".repeat(1_000_000)],
+] as const)
+  test(`an answer of 3 MB of ${type} is several pieces, which a server of smaller appends takes`, async (t) => {
+    const generous = new VerbServer(t, { chunkBytes: 16 * 1024 * 1024 });
+    await generous.done(["append", "long", "--create", "--type", type, "--piece", "8MiB"], data);
+    const { bytes } = await generous.run(["export", "long"]);
+    const head: { readonly pieces: readonly unknown[] } = JSON.parse(bytes.toString("utf8", 512, bytes.indexOf(0x0a)));
+    assert.equal(head.pieces.length, Math.ceil(Buffer.byteLength(data) / 1024 / 1024));
+    const small = new VerbServer(t, { maxAppendBytes: 1024 * 1024 + 2 });
+    assert.equal((await small.run(["import"], { stdin: bytes })).stdout, "imported  long\n");
+    assert.equal(await small.done(["cat", "long"]), data);
+  });

@@ -18,6 +18,12 @@ describe("streamdir cat", () => {
     assert.equal(await server.done(["cat", "json", "-n", "0"]), "");
   });
 
+  test("says that it takes no pattern", async () => {
+    const { status, stderr } = await server.run(["cat", "jobs/*"]);
+    assert.equal(status, 66);
+    assert.match(stderr, /\(stream-not-found\); cat takes one name, and no pattern\n$/);
+  });
+
   test("goes on from an offset", async () => {
     await server.done(["append", "on", "--lines", "--create"], "1\n");
     const { nextOffset } = JSON.parse(await server.done(["append", "on", "--lines", "--json"], "2\n"));

@@ -1,6 +1,14 @@
 import assert from "node:assert/strict";
 import test, { describe } from "node:test";
-import { asArray, asLines, firstLines, jsonLine, lastLines, messagesOf } from "../../../../src/cli/client/reading/messages.js";
+import {
+  asArray,
+  asLines,
+  firstLines,
+  jsonLine,
+  lastLines,
+  messagesOf,
+  UNREADABLE_JSON,
+} from "../../../../src/cli/client/reading/messages.js";
 
 describe("the messages of an answer", () => {
   test("are those of its array, to the byte", () => {
@@ -13,6 +21,9 @@ describe("the messages of an answer", () => {
   test("are none in an empty array, and not to be had from something else", () => {
     assert.deepEqual(messagesOf(Buffer.from("[]")), []);
     assert.equal(messagesOf(Buffer.from("[1,")), null);
+    // Of another server, which bounds no depth.
+    assert.equal(messagesOf(Buffer.from(`${"[".repeat(1002)}${"]".repeat(1002)}`)), null);
+    assert.match(UNREADABLE_JSON, /not valid JSON, or nested deeper than 1000 levels$/);
   });
 });
 

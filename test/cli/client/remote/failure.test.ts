@@ -52,6 +52,17 @@ test("an answer without a problem document is told by its status", () => {
   assert.equal(refusal(cut, "it").line, "it: The server answers with 500");
 });
 
+test("of another server's answer the first line of a short text is told", () => {
+  const told = (body: string, type = "text/plain; charset=utf-8"): string =>
+    refusal({ ...answered(409, body), header: (name) => (name === "content-type" ? type : null) }, "it").line;
+  const status = "it: The server answers with 409";
+  assert.equal(told("Stream exists\n with another type"), `${status}: Stream exists`);
+  assert.equal(told("red \u001b[31m\u2028"), `${status}: red \\u001b[31m`);
+  assert.equal(told("x".repeat(512)), `${status}: ${"x".repeat(512)}`);
+  for (const body of ["", "\r\n", "x".repeat(513)]) assert.equal(told(body), status);
+  assert.equal(told("<p>No", "text/html"), status);
+});
+
 test("a refusal that a while may change is transient", () => {
   assert.deepEqual(
     [429, 502, 503, 504, 507].map((status) => isTransient(answered(status))),

@@ -45,6 +45,16 @@ for (const [ttl, seconds] of [
     assert.equal(JSON.parse(await server.done(["info", `ttl/${ttl}`, "--json"])).ttlSeconds, seconds);
   });
 
+test("create and fork refuse two lifetimes with 64, without asking the server", async () => {
+  for (const args of [
+    ["create", "both"],
+    ["fork", "absent", "both"],
+  ]) {
+    const { status, stderr } = await server.run([...args, "--ttl", "1h", "--expires-at", "2999-01-01T00:00:00Z"]);
+    assert.deepEqual([status, stderr], [64, "streamdir: --ttl and --expires-at exclude each other: give one of them\n"]);
+  }
+});
+
 test("create and fork refuse an expiry that has passed with 64, and make nothing", async () => {
   await server.done(["create", "source"]);
   for (const args of [

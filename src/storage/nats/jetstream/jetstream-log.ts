@@ -1,6 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { stopwatchMs, type Clock } from "../../../ops/clock.js";
 import type { Log } from "../../../ops/log.js";
+import { Fullness } from "../log/fullness.js";
 import {
   LogUnavailableError,
   type LogHealth,
@@ -53,6 +54,7 @@ export class JetStreamLog implements ReplicatedLog {
   readonly #bucket: Bucket;
   readonly #health: ShardHealth;
   readonly #refusals: Refusals;
+  readonly #fullness: Fullness;
 
   /**
    * `patienceMs` is how long a stream's next leader is waited for; `notices` is the server's log; `nowMs` tells the
@@ -69,6 +71,7 @@ export class JetStreamLog implements ReplicatedLog {
     this.#connection = connection;
     this.#bucket = bucket;
     this.#refusals = new Refusals(nowMs);
+    this.#fullness = new Fullness(notices, nowMs);
     const needed = new Set(bucket.shards.flatMap(neededFor));
     connection.onMoved = () => this.#refusals.moved((what) => needed.has(what));
     this.maxBodyBytes = connection.maxPayloadBytes - HEAD_ROOM_BYTES;
@@ -109,6 +112,7 @@ export class JetStreamLog implements ReplicatedLog {
       if (answer.kind !== "reply") return { kind: answer.kind === "nobody" ? "untaken" : "unknown" };
       const published = publishedOf(answer.message);
       if (published.kind === "stored") this.#health.held(stream, sentAtMs);
+      this.#fullness.published(stream, head.length + body.length, published.kind);
       return published;
     });
   }

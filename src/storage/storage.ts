@@ -277,7 +277,7 @@ export interface StreamList {
   look(name: string): Promise<StoredStream | null>;
 }
 
-/** Whether the engine accepts writes; `reason` says why not. */
+/** Whether the engine accepts writes; `reason` says why not, or what else is wrong where it does. */
 export interface StorageHealth {
   readonly writable: boolean;
   readonly reason: string | null;

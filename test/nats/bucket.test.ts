@@ -158,6 +158,28 @@ describe("a limit of appends that is more than the servers take", () => {
   });
 });
 
+describe("a limit of messages that is lowered under a server", () => {
+  test("has longer appends answered 413 once the connection is there again", async (t) => {
+    const cluster = await startServers(t, { size: 1, more: "max_payload: 4194304" });
+    const { log, lines } = keptLog();
+    const storage = cluster.storageOf("lowered", "?replicas=1&shards=1");
+    const server = await createStreamServer({ storage, port: 0, log });
+    t.after(() => server.close());
+    const headers = { "Content-Type": "text/plain" };
+    const send = (method: string, bytes: number) => fetch(`${server.url}s`, { method, headers, body: "x".repeat(bytes) });
+    assert.equal((await send("PUT", 3 * 1024 * 1024)).status, 201);
+    await cluster.kill(0);
+    const [{ configuration }] = cluster.members as [(typeof cluster.members)[number]]; // as many as were started
+    writeFileSync(configuration, readFileSync(configuration, "utf8").replace("4194304", "1048576"));
+    await cluster.startServer(0);
+    await until(() => lines.some(({ message }) => message === "connected to the NATS cluster again"));
+    const refused = await send("POST", 3 * 1024 * 1024);
+    assert.equal(refused.status, 413);
+    assert.match(await refused.text(), /body-too-large/);
+    assert.equal((await send("POST", 960 * 1024)).status, 204);
+  });
+});
+
 describe("servers that can't be used", () => {
   test("fewer than there are to be copies: the line says what is for one", async (t) => {
     const cluster = await startServers(t, { size: 1 });
@@ -213,9 +235,13 @@ describe("servers that can't be used", () => {
     change("second", "first");
     await health(storage, null);
     const told = lines.filter(isNotOfWaiting).map(({ level, message }) => `${level} ${message}\n`);
+    const outage = "(error no server of the NATS cluster is connected\n)?";
     // Twice where it was quicker at a server that still had the first password.
     const lost = "warn the connection to the NATS cluster is lost\n(warn a NATS server reports a fault\n)?";
-    assert.match(told.join(""), new RegExp(`^info the NATS cluster is open\n(${lost}info connected to the NATS cluster again\n){1,2}$`));
+    assert.match(
+      told.join(""),
+      new RegExp(`^info the NATS cluster is open\n(${lost}${outage}info connected to the NATS cluster again\n){1,2}$`),
+    );
   });
 
   test("that are not there, or say nothing", async (t) => {

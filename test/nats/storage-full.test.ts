@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { after, before, describe, test, type TestContext } from "node:test";
 import type { ServerOptions } from "../../src/server.js";
+import { keptLog } from "../helpers/engine.js";
 import { newBucket } from "./buckets.js";
 import { ForwardClock, startFrontEnds, type FrontEnd } from "./front-ends.js";
 import { NatsCluster } from "./nats-cluster.js";
@@ -87,6 +88,24 @@ describe("a shard that has reached its limit", { timeout: 120_000 }, () => {
     await other.expect(204, "POST", "kept", { headers: TEXT, body: "second" });
     await one.expect(201, "PUT", "s0", { headers: TEXT, body: BODY });
     assert.equal((await one.expect(200, "GET", "kept")).text, "firstsecond");
+  });
+
+  test("is told of once, by its name, and so is that appends go again", async (t) => {
+    const { log, lines } = keptLog();
+    const { bucket, all } = await begin(t, 1, { log });
+    const [front] = all as [FrontEnd];
+    const told = () => lines.flatMap(({ level, message }) => (message.includes(`SD_${bucket}_0`) ? [`${level} ${message}`] : []));
+    const full = `error SD_${bucket}_0 is full: it takes no more until streams are deleted or its limit is raised`;
+    await front.expect(201, "PUT", "s", { headers: TEXT, body: BODY });
+    await allow(bucket, LEFT_BYTES);
+    for (let times = 0; times < 3; times += 1) await front.expect(507, "POST", "s", { headers: TEXT, body: "more" });
+    assert.deepEqual(told(), [full]);
+    await allow(bucket, null);
+    await eventually(async () => {
+      await front.expect(204, "POST", "s", { headers: TEXT, body: "more" });
+      return told().length > 1;
+    });
+    assert.deepEqual(told(), [full, `info SD_${bucket}_0 has room again`]);
   });
 
   test("takes a deletion of a stream with forks, and of as many small ones as the reserve is for", async (t) => {

@@ -35,7 +35,9 @@ function answer(responder: Responder, exchange: Exchange, storage: Health, isSto
       ? null
       : (storage.reason ?? "The storage accepts no writes.");
   const { damagedStreams } = storage;
-  const verdict = reason === null ? { status: "ok" } : { status: "unavailable", reason };
+  // Of what takes writes it may say what else is wrong.
+  const also = storage.reason === null ? {} : { reason: storage.reason };
+  const verdict = reason === null ? { status: "ok", ...also } : { status: "unavailable", reason };
   const body = damagedStreams === 0 ? verdict : { ...verdict, damagedStreams };
   responder.send(exchange, reason === null ? 200 : 503, HEADERS, Buffer.from(JSON.stringify(body)));
 }

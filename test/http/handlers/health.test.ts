@@ -57,12 +57,16 @@ test("the health counts damaged streams, and a server that has some is healthy",
   assert.equal((await server.send("GET", "/health")).text, '{"status":"ok"}');
 });
 
-test("a server whose storage takes no writes says why", () => {
+test("a server whose storage takes no writes says why, and one that takes them what else is wrong", () => {
   const answers: string[] = [];
-  for (const reason of ["The disk is gone.", null]) {
+  for (const [writable, reason] of [
+    [false, "The disk is gone."],
+    [false, null],
+    [true, "Reads are not noted."],
+  ] as const) {
     // All that is asked of a context here.
     const context = {
-      registry: { health: () => ({ writable: false, reason, damagedStreams: 0 }) },
+      registry: { health: () => ({ writable, reason, damagedStreams: 0 }) },
       inFlight: { closing: false },
       responder: { send: (_exchange: Exchange, status: number, _headers: string[], body: Buffer) => answers.push(`${status} ${body}`) },
     } as unknown as Context;
@@ -71,6 +75,7 @@ test("a server whose storage takes no writes says why", () => {
   assert.deepEqual(answers, [
     '503 {"status":"unavailable","reason":"The disk is gone."}',
     '503 {"status":"unavailable","reason":"The storage accepts no writes."}',
+    '200 {"status":"ok","reason":"Reads are not noted."}',
   ]);
 });
 

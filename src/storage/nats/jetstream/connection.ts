@@ -1,4 +1,4 @@
-import type { Clock } from "../../../ops/clock.js";
+import type { Clock, Timer } from "../../../ops/clock.js";
 import type { Log } from "../../../ops/log.js";
 import { WatchedFile } from "../../../ops/watched-file.js";
 import type { NatsAddress } from "../../../net/storage-address.js";
@@ -35,6 +35,8 @@ const PING_INTERVAL_MS = 2000;
 const MAX_PINGS_OUT = 2;
 const RECONNECT_PAUSE_MS = 250;
 const MAX_CREDS_BYTES = 64 * 1024;
+/** How long no server may be connected before somebody should look: as long as a shard may have no leader. */
+const PATIENCE_MS = 4000;
 
 /** Why a server is left for another. */
 const FAULT_OF_SERVER = {
@@ -45,13 +47,13 @@ const FAULT_OF_SERVER = {
 /** The connection to a cluster: made again for ever when it is lost. */
 export class ClusterConnection {
   readonly requests: Requests;
-  /** Bytes that a message may have on its way, with its headers. */
-  readonly maxPayloadBytes: number;
+  #maxPayloadBytes: number;
   readonly #connection: NatsConnection;
   /** How many servers the user has named. */
   readonly #named: number;
   readonly #subscriptions: Subscriptions;
   readonly #log: Log;
+  readonly #clock: Clock;
   readonly #creds: WatchedFile | null;
   /** Called when a connection is there again, or the right to subscribe: what was published meanwhile was missed. */
   onGap: () => void = () => {};
@@ -67,6 +69,10 @@ export class ClusterConnection {
   #isLeavingAgain = false;
   /** The server that is being left; `null` once a connection is there again. */
   #left: string | null = null;
+  /** Goes off when there was no connection for so long that somebody should look; `null` while there is one. */
+  #outage: Timer | null = null;
+  /** Whether it was told that no server is connected. */
+  #isOutageTold = false;
 
   private constructor(
     connection: NatsConnection,
@@ -80,7 +86,8 @@ export class ClusterConnection {
     this.#subscriptions = new Subscriptions(connection, clock);
     this.#subscriptions.onAgain = (subjects) => this.#mayHearAgain(subjects);
     this.requests = new Requests(client, connection, this.#subscriptions, clock);
-    this.maxPayloadBytes = connection.info?.max_payload ?? 0;
+    this.#clock = clock;
+    this.#maxPayloadBytes = connection.info?.max_payload ?? 0;
     void this.#follow();
   }
 
@@ -120,6 +127,11 @@ export class ClusterConnection {
         { cause: fault },
       );
     }
+  }
+
+  /** Bytes that a message may have on its way, with its headers, as the server says that was connected last. */
+  get maxPayloadBytes(): number {
+    return this.#maxPayloadBytes;
   }
 
   /** Why nothing can be asked now; `null` where something can. */
@@ -173,6 +185,7 @@ export class ClusterConnection {
         this.requests.setConnected(false);
         if (isConnected && !this.#isClosing)
           this.#log[this.#levelUnlessAgain("warn")]("the connection to the NATS cluster is lost");
+        if (!this.#isClosing) this.#outage ??= this.#clock.after(PATIENCE_MS, () => this.#tellOutage());
       } else if (type === "reconnect" && !isConnected) {
         const left = this.#left;
         this.#left = null;
@@ -182,6 +195,12 @@ export class ClusterConnection {
       }
       if (type === "error" && error !== undefined) this.#refused(error);
     }
+  }
+
+  #tellOutage(): void {
+    this.#isOutageTold = true;
+    const why = this.#lastFault === null ? {} : { fault: this.#lastFault };
+    this.#log.error("no server of the NATS cluster is connected", why);
   }
 
   #refused({ operation = "", subject, message }: NatsFault): void {
@@ -214,6 +233,8 @@ export class ClusterConnection {
   }
 
   #reconnected(): void {
+    this.#outage?.cancel();
+    this.#outage = null;
     const refusal = refusalOf(this.#connection);
     if (refusal !== this.#refusal && refusal !== null)
       this.#log.error("a NATS server can't be used", { fault: refusal });
@@ -223,11 +244,19 @@ export class ClusterConnection {
     if (refusal !== null) return;
     // Where each server refuses the same, that is told of the first two: the one that was left, and another.
     if (!this.#isLeavingAgain) this.#forbidden.clear();
-    this.#log[this.#levelUnlessAgain("info")]("connected to the NATS cluster again", { server: this.#serverName });
-    this.#isLeavingAgain = false;
+    const level = this.#isOutageTold ? "info" : this.#levelUnlessAgain("info");
+    this.#log[level]("connected to the NATS cluster again", { server: this.#serverName });
+    this.#isLeavingAgain = this.#isOutageTold = false;
+    this.#takeLimit(this.#connection.info?.max_payload ?? 0);
     this.onMoved();
     void this.#subscriptions.tryAgain();
     this.onGap();
+  }
+
+  #takeLimit(maxPayloadBytes: number): void {
+    if (maxPayloadBytes < this.#maxPayloadBytes)
+      this.#log.warn("a message of the NATS servers may have less than before", { maxPayloadBytes });
+    this.#maxPayloadBytes = maxPayloadBytes;
   }
 
   #levelUnlessAgain<Level extends "info" | "warn">(level: Level): Level | "debug" {
@@ -237,6 +266,7 @@ export class ClusterConnection {
   /** Sends what is on its way and closes. */
   async close(): Promise<void> {
     this.#isClosing = true;
+    this.#outage?.cancel();
     this.#creds?.close();
     this.#subscriptions.stop();
     this.requests.close();

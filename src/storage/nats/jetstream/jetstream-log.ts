@@ -1,6 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { stopwatchMs, type Clock } from "../../../ops/clock.js";
 import type { Log } from "../../../ops/log.js";
+import { Fullness } from "../log/fullness.js";
 import {
   LogUnavailableError,
   type LogHealth,
@@ -48,11 +49,12 @@ const STATUS = { noMessage: 404, endOfBatch: 204 } as const;
 
 /** A log on JetStream streams: one for each shard of a bucket, and one for touches. */
 export class JetStreamLog implements ReplicatedLog {
-  readonly maxBodyBytes: number;
   readonly #connection: ClusterConnection;
   readonly #bucket: Bucket;
   readonly #health: ShardHealth;
+  readonly #healthOfTouches: ShardHealth;
   readonly #refusals: Refusals;
+  readonly #fullness: Fullness;
 
   /**
    * `patienceMs` is how long a stream's next leader is waited for; `notices` is the server's log; `nowMs` tells the
@@ -69,26 +71,46 @@ export class JetStreamLog implements ReplicatedLog {
     this.#connection = connection;
     this.#bucket = bucket;
     this.#refusals = new Refusals(nowMs);
+    this.#fullness = new Fullness(notices, nowMs);
     const needed = new Set(bucket.shards.flatMap(neededFor));
     connection.onMoved = () => this.#refusals.moved((what) => needed.has(what));
-    this.maxBodyBytes = connection.maxPayloadBytes - HEAD_ROOM_BYTES;
-    this.#health = new ShardHealth({
-      shards: bucket.shards,
+    const watching = {
       clock,
-      ask: (stream) => this.#majorityAgo(stream),
+      ask: (stream: string) => this.#majorityAgo(stream),
       connectionFault: () => connection.fault,
-      refusalOf: (stream) => this.#refusals.whyOf(callOf.info(stream)),
+      refusalOf: (stream: string) => this.#refusals.whyOf(callOf.info(stream)),
+      onLed: (stream: string, isLed: boolean) => {
+        if (isLed) notices.info(`${stream} has a leader again`);
+        else notices.error(`no leader answers for ${stream}`);
+      },
+      patienceMs,
+      nowMs,
+    };
+    this.#health = new ShardHealth({
+      ...watching,
+      shards: bucket.shards,
       isRefused: (stream) =>
         connection.requests.deafness !== null || neededFor(stream).some((what) => this.#refusals.has(what)),
       onAllSilent: (isFirst) => void connection.leaveServer("silent", isFirst),
       onRefused: (isFirst) => connection.leaveServer("refusing", isFirst),
-      onLed: (shard, isLed) => {
-        if (isLed) notices.info(`${shard} has a leader again`);
-        else notices.error(`no leader answers for ${shard}`);
-      },
-      patienceMs,
-      nowMs,
     });
+    // Most of what front ends do goes on without it: no server is left for it.
+    this.#healthOfTouches = new ShardHealth({
+      ...watching,
+      shards: [bucket.touches],
+      isRefused: () => false,
+      onAllSilent: () => {},
+      onRefused: () => false,
+    });
+  }
+
+  #healthOf(stream: string): ShardHealth {
+    return stream === this.#bucket.touches ? this.#healthOfTouches : this.#health;
+  }
+
+  /** Less once the servers came back with a smaller limit: what is longer would be sent in vain. */
+  get maxBodyBytes(): number {
+    return this.#connection.maxPayloadBytes - HEAD_ROOM_BYTES;
   }
 
   /** The JetStream stream that has a subject. */
@@ -108,7 +130,8 @@ export class JetStreamLog implements ReplicatedLog {
       if (answer.kind === "refused") return answer;
       if (answer.kind !== "reply") return { kind: answer.kind === "nobody" ? "untaken" : "unknown" };
       const published = publishedOf(answer.message);
-      if (published.kind === "stored") this.#health.held(stream, sentAtMs);
+      if (published.kind === "stored") this.#healthOf(stream).held(stream, sentAtMs);
+      this.#fullness.published(stream, head.length + body.length, published.kind);
       return published;
     });
   }
@@ -132,7 +155,7 @@ export class JetStreamLog implements ReplicatedLog {
 
   /** Throws at once where nobody waits any more: each question would be two seconds of silence. */
   #mayBeLed(stream: string): void {
-    if (this.#health.isGivenUp(stream))
+    if (this.#healthOf(stream).isGivenUp(stream))
       throw this.#unavailable(stream, callOf.info(stream), `${stream} has had no leader for long`);
   }
 
@@ -168,13 +191,14 @@ export class JetStreamLog implements ReplicatedLog {
    * since the question went out may be of another than who answers it: then it is asked again.
    */
   async #askLeader(stream: string, call: string, query: object): Promise<ApiAnswer> {
+    const health = this.#healthOf(stream);
     for (let tries = 1; ; tries += 1) {
-      const wasKnown = this.#health.isLedAt(stream, this.#health.nowMs);
+      const wasKnown = health.isLedAt(stream, health.nowMs);
       const answer = await this.#call(call, query);
       if (answer === null) throw this.#unavailable(stream, call, noLeaderOf(stream));
-      const { nowMs } = this.#health;
-      if (wasKnown && this.#health.isLedAt(stream, nowMs)) return answer;
-      if (tries === MAX_TRIES || !(await this.#health.wasLed(stream, nowMs)))
+      const { nowMs } = health;
+      if (wasKnown && health.isLedAt(stream, nowMs)) return answer;
+      if (tries === MAX_TRIES || !(await health.wasLed(stream, nowMs)))
         throw this.#unavailable(stream, callOf.info(stream), `${stream} may have another leader`);
     }
   }
@@ -228,7 +252,7 @@ export class JetStreamLog implements ReplicatedLog {
 
   /** Parts are JetStream streams. */
   untilLed(part: string): Promise<boolean> {
-    return this.#health.untilLed(part);
+    return this.#healthOf(part).untilLed(part);
   }
 
   async purge(subject: string, sequence: number | null): Promise<void> {
@@ -330,11 +354,13 @@ export class JetStreamLog implements ReplicatedLog {
     const { writable, reason } = this.#health.health;
     const needed = this.#bucket.shards.flatMap((shard) => [shard, callOf.read(shard)]);
     const [refusal = null] = needed.flatMap((what) => this.#refusals.whyOf(what) ?? []);
-    return { writable: writable && refusal === null, reason: reason ?? refusal };
+    const why = reason ?? refusal ?? this.#healthOfTouches.health.reason;
+    return { writable: writable && refusal === null, reason: why };
   }
 
   close(): Promise<void> {
     this.#health.stop();
+    this.#healthOfTouches.stop();
     return this.#connection.close();
   }
 }

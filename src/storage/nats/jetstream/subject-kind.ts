@@ -2,6 +2,6 @@
 export function kindOf(subject: string): string {
   return subject
     .split(".")
-    .slice(0, subject.startsWith("$JS.") ? 5 : 2)
+    .slice(0, subject.startsWith("$JS.") ? 4 : 2)
     .join(".");
 }

@@ -23,7 +23,7 @@ export type Published =
 /** What a subject is for: the changes of a stream, or the edge of a fork. */
 export type SubjectKind = "streams" | "edges";
 
-/** Whether the log takes writes; `reason` says why not. */
+/** Whether the log takes writes; `reason` says why not, or what else is wrong where it does. */
 export interface LogHealth {
   readonly writable: boolean;
   readonly reason: string | null;
@@ -46,7 +46,7 @@ export class LogUnavailableError extends Error {
  * acknowledged before the call, whoever published it. Calls throw {@link LogUnavailableError}, unless said otherwise.
  */
 export interface ReplicatedLog {
-  /** The most bytes of a body. */
+  /** The most bytes of a body now: it may become another when the servers are restarted. */
   readonly maxBodyBytes: number;
   /** Stores a message if the subject's last sequence is `expected`; in any case where that is `null`. Never throws. */
   publish(subject: string, head: string, body: Buffer, expected: number | null): Promise<Published>;

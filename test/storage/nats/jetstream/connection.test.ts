@@ -133,4 +133,54 @@ describe("a connection to a cluster", () => {
     made.next.push("n2");
     assert.equal(connection.leaveServer("refusing", true), true);
   });
+
+  test("is told of as an error once there has been none for four seconds, with the reason, and then of the next", async (t) => {
+    const { made, clock, kept } = await connected(t, ["n1"]);
+    const told = () => kept.lines.splice(0).map(({ level, message, fields }) => [level, message, fields["fault"]]);
+    await made.say("disconnect");
+    await made.say("error", { message: "Authorization Violation" });
+    // The client says so of each attempt.
+    clock.advance(3999);
+    await made.say("disconnect");
+    assert.deepEqual(told(), [
+      ["warn", "the connection to the NATS cluster is lost", undefined],
+      ["warn", "a NATS server reports a fault", "Authorization Violation"],
+    ]);
+    clock.advance(1);
+    assert.deepEqual(told(), [["error", "no server of the NATS cluster is connected", "Authorization Violation"]]);
+    clock.advance(60_000);
+    await made.say("reconnect");
+    assert.deepEqual(told(), [["info", "connected to the NATS cluster again", undefined]]);
+    await made.say("disconnect");
+    clock.advance(3000);
+    await made.say("reconnect");
+    clock.advance(60_000);
+    assert.deepEqual(
+      told().map(([level]) => level),
+      ["warn", "info"],
+    );
+  });
+
+  test("says of an outage that it is over, also where a server was left again for what it refuses", async (t) => {
+    const { made, clock, connection, kept } = await connected(t, ["n1", "n2"]);
+    t.mock.method(made, "reconnect", () => made.say("disconnect"));
+    connection.leaveServer("silent", false);
+    await new Promise(setImmediate);
+    clock.advance(4000);
+    made.info.server_name = "n2";
+    await made.say("reconnect");
+    const told = kept.lines.filter(({ level }) => level !== "debug").map(({ level, message }) => `${level} ${message}`);
+    assert.deepEqual(told, ["error no server of the NATS cluster is connected", "info connected to the NATS cluster again"]);
+  });
+
+  test("takes as much in a message as the server that it has now, and says so where that is less", async (t) => {
+    const { made, connection, kept } = await connected(t, ["n1"]);
+    assert.equal(connection.maxPayloadBytes, 1024);
+    await made.say("disconnect");
+    made.info.max_payload = 512;
+    await made.say("reconnect");
+    assert.equal(connection.maxPayloadBytes, 512);
+    const told = kept.lines.filter(({ message }) => message === "a message of the NATS servers may have less than before");
+    assert.deepEqual(told, [{ level: "warn", message: told[0]?.message, fields: { maxPayloadBytes: 512 } }]);
+  });
 });

@@ -83,7 +83,8 @@ describe("what the user may not ask of a leader", () => {
     const bucket = { shards: ["SD_b_0"], touches: "SD_b_touch", replicas: 3, subjects: new Subjects("b", 1) };
     // It uses no more of them.
     const given = [connection as unknown as ClusterConnection, bucket as unknown as Bucket, clock] as const;
-    const log = new JetStreamLog(...given, 5000, keptLog().log, () => clock.nowMs());
+    const { log: notices, lines } = keptLog();
+    const log = new JetStreamLog(...given, 5000, notices, () => clock.nowMs());
     t.after(() => log.close());
     /** Seconds pass, in each of which the shard is looked at. */
     const pass = async (seconds: number): Promise<void> => {
@@ -92,7 +93,7 @@ describe("what the user may not ask of a leader", () => {
         await new Promise(setImmediate);
       }
     };
-    return { log, connection, refused, silent, asked, again, left, pass };
+    return { log, lines, connection, refused, silent, asked, again, left, pass };
   }
 
   test("is named by the read and by the health, until it may", async (t) => {
@@ -161,6 +162,20 @@ describe("what the user may not ask of a leader", () => {
     assert.equal(log.health().reason, "no leader answers for SD_b_0");
     await pass(8);
     assert.deepEqual(left, [["silent", true]]);
+  });
+
+  test("of a stream of touches without a leader the health says so, and takes writes", async (t) => {
+    const { log, lines, silent, left, pass } = refusing(t);
+    const told = () => lines.splice(0).map(({ level, message }) => `${level} ${message}`);
+    silent.add("$JS.API.STREAM.INFO.SD_b_touch");
+    await pass(4);
+    assert.deepEqual([log.health(), told()], [{ writable: true, reason: null }, []]);
+    await pass(10);
+    assert.deepEqual(log.health(), { writable: true, reason: "no leader answers for SD_b_touch" });
+    assert.deepEqual([told(), left], [["error no leader answers for SD_b_touch"], []]);
+    silent.clear();
+    await pass(2);
+    assert.deepEqual([log.health(), told()], [{ writable: true, reason: null }, ["info SD_b_touch has a leader again"]]);
   });
 
   test("is asked for at once where another server is connected, and what is not asked for by itself is forgotten", async (t) => {

@@ -73,9 +73,14 @@ export class Nginx {
     return `http://127.0.0.1:${this.port}/v1/stream/`;
   }
 
-  /** Resolves when the access log has such a line: nginx writes it after its client has the answer. */
+  /** What the access log says: nginx writes a line after its client has the answer. */
+  accessLog(): string {
+    return readFileSync(join(this.dir, ACCESS_LOG), "utf8");
+  }
+
+  /** Resolves when the access log has such a line. */
   async logged(line: RegExp): Promise<void> {
-    await until(() => line.test(readFileSync(join(this.dir, ACCESS_LOG), "utf8")));
+    await until(() => line.test(this.accessLog()));
   }
 
   /** Resolves when `count` requests wait for their answers. */

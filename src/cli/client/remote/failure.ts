@@ -46,8 +46,8 @@ export function isTransient({ status }: Answer): boolean {
 /** What an answer that refuses says; `about` is what was asked for, like `stream "a"`. */
 export function refusal(answer: Answer, about: string): Failure {
   const { code, title, detail: told } = problemOf(answer);
-  const said = title ?? wordsOf(answer.status);
   const plain = plainReason(answer);
+  const said = title ?? (plain === null ? wordsOf(answer.status) : `The server answers with ${answer.status}`);
   // The server speaks of a header, which nobody at a terminal sends.
   const detail = code === "credential-missing" ? "see --token-file, or set STREAMDIR_TOKEN" : (told ?? plain);
   const line = oneLine(`${about}: ${said}${detail === null ? "" : `: ${detail}`}${code === null ? "" : ` (${code})`}`);

@@ -59,6 +59,8 @@ test("of another server's answer the first line of a short text is told", () => 
   assert.equal(told("Stream exists\n with another type"), `${status}: Stream exists`);
   assert.equal(told("red \u001b[31m\u2028"), `${status}: red \\u001b[31m`);
   assert.equal(told("x".repeat(512)), `${status}: ${"x".repeat(512)}`);
+  const missing = { ...answered(404, "Stream not found"), header: () => "text/plain" };
+  assert.equal(refusal(missing, "it").line, "it: The server answers with 404: Stream not found");
   for (const body of ["", "\r\n", "x".repeat(513)]) assert.equal(told(body), status);
   assert.equal(told("<p>No", "text/html"), status);
 });

@@ -75,6 +75,33 @@ export function majorityAgoMs(info: ApiAnswer, copies: number): number | null {
   return ns === undefined ? null : ns / 1e6;
 }
 
+interface StateFields {
+  readonly first_seq?: number;
+  readonly last_seq?: number;
+  readonly subjects?: Readonly<Record<string, number>>;
+}
+
+/** What a stream has, as its leader says. */
+export interface StreamState {
+  /** When it was made, as the servers write it. */
+  readonly created: string;
+  /** The sequence of its first message, or of the next one where there is none. */
+  readonly first: number;
+  /** The last sequence that it gave out; 0 while it never had a message. */
+  readonly last: number;
+  /** Messages of the subjects that were asked for. */
+  readonly counted: number;
+}
+
+/** What an answer says of what a stream has; `null` where it does not. */
+export function stateOf(info: ApiAnswer): StreamState | null {
+  const { created, state } = info;
+  if (typeof state !== "object" || state === null) return null;
+  const { first_seq: first = 0, last_seq: last = 0, subjects = {} } = state as StateFields; // as the API has it
+  const counted = Object.values(subjects).reduce((sum, count) => sum + count, 0);
+  return { created: typeof created === "string" ? created : "", first, last, counted };
+}
+
 const FULL: ReadonlySet<number> = new Set([
   API_ERROR.accountExceeded,
   API_ERROR.noResources,

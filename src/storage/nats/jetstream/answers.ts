@@ -1,5 +1,6 @@
 // What the answers of JetStream mean: acknowledgements, refusals, and messages in their three forms.
 
+import type { ShardState } from "../log/continuity.js";
 import type { LogMessage, Published } from "../log/replicated-log.js";
 import { HeaderBlock, headersOf, type HeaderValues } from "./header-block.js";
 import type { NatsMessage } from "./nats-client.js";
@@ -81,25 +82,13 @@ interface StateFields {
   readonly subjects?: Readonly<Record<string, number>>;
 }
 
-/** What a stream has, as its leader says. */
-export interface StreamState {
-  /** When it was made, as the servers write it. */
-  readonly created: string;
-  /** The sequence of its first message, or of the next one where there is none. */
-  readonly first: number;
-  /** The last sequence that it gave out; 0 while it never had a message. */
-  readonly last: number;
-  /** Messages of the subjects that were asked for. */
-  readonly counted: number;
-}
-
-/** What an answer says of what a stream has; `null` where it does not. */
-export function stateOf(info: ApiAnswer): StreamState | null {
+/** What an answer says of what a shard has; `null` where it does not. The reserve is counted where it was asked for. */
+export function stateOf(info: ApiAnswer): ShardState | null {
   const { created, state } = info;
   if (typeof state !== "object" || state === null) return null;
   const { first_seq: first = 0, last_seq: last = 0, subjects = {} } = state as StateFields; // as the API has it
-  const counted = Object.values(subjects).reduce((sum, count) => sum + count, 0);
-  return { created: typeof created === "string" ? created : "", first, last, counted };
+  const reserved = Object.values(subjects).reduce((sum, count) => sum + count, 0);
+  return { created: typeof created === "string" ? created : "", first, last, reserved };
 }
 
 const FULL: ReadonlySet<number> = new Set([

@@ -41,7 +41,7 @@ const PAUSE_MS = 250;
 const DUPLICATE_WINDOW_NS = 100_000_000;
 
 /** What to do about a JetStream stream that is not there any more. */
-export const RESTORE = "restore it from a backup before any front end starts";
+const RESTORE = "restore it from a backup before any front end starts";
 /** Why the API gives no answer. */
 const NO_LEADER = "JetStream does not answer: the NATS cluster may have no leader";
 

@@ -1,6 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { stopwatchMs, type Clock } from "../../../ops/clock.js";
 import type { Log } from "../../../ops/log.js";
+import { Continuity } from "../log/continuity.js";
 import {
   LogUnavailableError,
   type LogHealth,
@@ -21,6 +22,7 @@ import {
   sequenceIn,
   messageOfLeader,
   publishedOf,
+  stateOf,
   type ApiAnswer,
 } from "./answers.js";
 import type { Bucket } from "./bucket.js";
@@ -53,6 +55,8 @@ export class JetStreamLog implements ReplicatedLog {
   readonly #bucket: Bucket;
   readonly #health: ShardHealth;
   readonly #refusals: Refusals;
+  readonly #continuity = new Continuity();
+  readonly #notices: Log;
 
   /**
    * `patienceMs` is how long a stream's next leader is waited for; `notices` is the server's log; `nowMs` tells the
@@ -68,6 +72,7 @@ export class JetStreamLog implements ReplicatedLog {
   ) {
     this.#connection = connection;
     this.#bucket = bucket;
+    this.#notices = notices;
     this.#refusals = new Refusals(nowMs);
     const needed = new Set(bucket.shards.flatMap(neededFor));
     connection.onMoved = () => this.#refusals.moved((what) => needed.has(what));
@@ -86,6 +91,8 @@ export class JetStreamLog implements ReplicatedLog {
         if (isLed) notices.info(`${shard} has a leader again`);
         else notices.error(`no leader answers for ${shard}`);
       },
+      onMissing: (shard) =>
+        notices.error(`the NATS servers have no ${shard}: restore it from a backup before any front end starts`),
       patienceMs,
       nowMs,
     });
@@ -179,13 +186,25 @@ export class JetStreamLog implements ReplicatedLog {
     }
   }
 
-  async #majorityAgo(stream: string): Promise<number | null> {
+  async #majorityAgo(stream: string): Promise<number | "missing" | null> {
     if (this.#refusals.has(stream) && !this.#refusals.isFresh(stream)) await this.#mayWriteAgain(stream);
     const read = callOf.read(stream);
     // No message has this subject: an answer says that the user may read again.
     if (this.#refusals.has(read)) await this.#call(read, { last_by_subj: "none" });
-    const answer = await this.#call(callOf.info(stream), {});
-    return answer === null ? null : majorityAgoMs(answer, this.#bucket.replicas);
+    const shard = this.#bucket.shards.indexOf(stream);
+    const query = shard < 0 ? {} : { subjects_filter: this.#bucket.subjects.ofReserve(shard) };
+    const answer = await this.#call(callOf.info(stream), query);
+    if (answer === null) return null;
+    if (faultOfAnswer(answer)?.code === API_ERROR.noSuchStream) return "missing";
+    this.#tellOfBreak(stream, answer);
+    return majorityAgoMs(answer, this.#bucket.replicas);
+  }
+
+  #tellOfBreak(stream: string, answer: ApiAnswer): void {
+    const state = stateOf(answer);
+    const how = state === null ? null : this.#continuity.breakOf(stream, state);
+    if (how === "remade") this.#notices.error(`${stream} was deleted and made anew by somebody else`);
+    if (how === "emptied") this.#notices.error(`all messages of ${stream} were purged by somebody else`);
   }
 
   async #mayWriteAgain(stream: string): Promise<void> {

@@ -111,6 +111,6 @@ describe("what a stream has", () => {
   for (const [name, info, expected] of table)
     test(name, () => {
       const state = stateOf(jsonOf(answerOf(info)));
-      assert.deepEqual(state && [state.created, state.first, state.last, state.counted], expected);
+      assert.deepEqual(state && [state.created, state.first, state.last, state.reserved], expected);
     });
 });

@@ -64,6 +64,13 @@ async function ask(t: TestContext, cluster: NatsCluster, call: string, query: ob
   }
 }
 
+/** The JetStream streams that there are of a bucket. */
+async function streamsOf(t: TestContext, cluster: NatsCluster, bucket: string): Promise<readonly string[]> {
+  const { streams } = await ask(t, cluster, "STREAM.NAMES", {});
+  const names = (streams ?? []) as string[]; // as the API has it
+  return names.filter((name) => name.startsWith(`SD_${bucket}_`)).sort();
+}
+
 /** Starts servers for one test. */
 async function startServers(t: TestContext, options: Parameters<typeof NatsCluster.start>[0]): Promise<NatsCluster> {
   const cluster = await NatsCluster.start(options);
@@ -89,9 +96,10 @@ describe("a bucket on three servers", () => {
         [],
       );
     }
-    const { streams } = await ask(t, cluster, "STREAM.NAMES", {});
-    const own = (streams as string[]).filter((name) => name.startsWith(`SD_${address.bucket}_`)); // as the API has it
-    assert.equal(own.length, 4);
+    assert.equal((await streamsOf(t, cluster, address.bucket)).length, 4);
+    const makers = opened.flatMap(({ lines }) => lines.filter(({ message }) => message === "a new bucket was made"));
+    assert.ok(makers.length > 0);
+    for (const { level, fields } of makers) assert.deepEqual([level, fields], ["info", { bucket: address.bucket, shards: 3, replicas: 3 }]);
     const [one, other] = opened;
     assert.ok(one !== undefined && other !== undefined);
     await created(one.storage, "s", "bytes");
@@ -105,8 +113,44 @@ describe("a bucket on three servers", () => {
     const again = await open(t, addressOf(cluster, "", bucket));
     const told = again.lines.find(({ message }) => message === "the NATS cluster is open");
     assert.deepEqual([told?.fields["shards"], told?.fields["replicas"]], [2, 1]);
+    assert.ok(again.lines.every(({ message }) => message !== "a new bucket was made"));
     await assertRefused(t, addressOf(cluster, "?shards=3", bucket), /the bucket has 2 shards, not 3/);
     await assertRefused(t, addressOf(cluster, "?replicas=3", bucket), /SD_.*_0 has num_replicas 1, not 3/);
+  });
+
+  test("that has lost JetStream streams is not opened, and gets no empty ones in their place", async (t) => {
+    for (const [lost, isWritten] of [
+      [["0"], false],
+      [["1"], false],
+      [["touch"], true],
+      [["0", "touch"], true],
+      [["0", "1"], false],
+    ] as const) {
+      const bucket = newBucket();
+      const { storage } = await open(t, addressOf(cluster, "?shards=2&replicas=1", bucket));
+      // In both shards.
+      if (isWritten) for (let name = 0; name < 8; name += 1) await created(storage, `s${name}`, "bytes");
+      await storage.close();
+      const streams = lost.map((name) => `SD_${bucket}_${name}`);
+      for (const stream of streams) await ask(t, cluster, `STREAM.DELETE.${stream}`, {});
+      const left = await streamsOf(t, cluster, bucket);
+      const known = left.length === 1 && left[0]?.endsWith("touch") ? "?shards=2" : "";
+      const why = new RegExp(`the bucket ${bucket} has lost ${streams.join(", ")}: restore it from a backup before any front end starts`);
+      for (const query of [known, "?shards=2"]) await assertRefused(t, addressOf(cluster, query, bucket), why);
+      assert.deepEqual(await streamsOf(t, cluster, bucket), left);
+    }
+  });
+
+  test("whose first start was cut short is completed by the next", async (t) => {
+    for (const missing of [["touch"], ["1", "touch"], ["0", "touch"]]) {
+      const bucket = newBucket();
+      const { storage } = await open(t, addressOf(cluster, "?shards=2&replicas=1", bucket));
+      await storage.close();
+      for (const name of missing) await ask(t, cluster, `STREAM.DELETE.SD_${bucket}_${name}`, {});
+      const { lines } = await open(t, addressOf(cluster, "", bucket));
+      assert.deepEqual(lines.find(({ message }) => message === "a new bucket was made")?.fields, { bucket, shards: 2, replicas: 1 });
+      assert.equal((await streamsOf(t, cluster, bucket)).length, 3);
+    }
   });
 
   test("is not taken from somebody else who has a stream of that name, or its subjects", async (t) => {
@@ -240,7 +284,9 @@ describe("servers that can't be used", () => {
     const lost = "warn the connection to the NATS cluster is lost\n(warn a NATS server reports a fault\n)?";
     assert.match(
       told.join(""),
-      new RegExp(`^info the NATS cluster is open\n(${lost}${outage}info connected to the NATS cluster again\n){1,2}$`),
+      new RegExp(
+        `^info a new bucket was made\ninfo the NATS cluster is open\n(${lost}${outage}info connected to the NATS cluster again\n){1,2}$`,
+      ),
     );
   });
 

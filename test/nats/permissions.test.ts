@@ -1,5 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { connect } from "@nats-io/transport-node";
+import { API_ERROR, type ApiAnswer } from "../../src/storage/nats/jetstream/answers.js";
 import { Page } from "../helpers/page-examples.js";
 import { startStreamdir } from "../helpers/process.js";
 import { ask } from "../helpers/real-server.js";
@@ -71,6 +73,21 @@ for (const [what, change, subject] of [
       new RegExp(`^streamdir: Cannot start: the user of the NATS servers may not do what streamdir needs: .*"${subject}".*\n$`),
     );
   });
+
+test("a bucket that the user may not write to is not made", { timeout: 60_000 }, async (t) => {
+  const authorization = authorizationFor((text) => text.replace("change-me", "known"));
+  const cluster = await NatsCluster.start({ size: 1, more: authorization });
+  t.after(() => cluster.stop());
+  const storage = cluster.storageOf("typo", "?replicas=1").replace("nats://", "nats://streamdir:known@");
+  const { stderr } = await startStreamdir(t, ["--port", "0"], { cwd: HERE, env: { STREAMDIR_STORAGE: storage } }).ended;
+  assert.match(stderr, /Cannot start: .*"sd\.typo\.0\.r"/);
+  const connection = await connect({ servers: [...cluster.servers], user: "streamdir", pass: "known" });
+  t.after(() => connection.close());
+  for (const name of ["0", "1", "2", "touch"]) {
+    const info = await connection.request(`$JS.API.STREAM.INFO.SD_typo_${name}`);
+    assert.equal(info.json<ApiAnswer>().error?.err_code, API_ERROR.noSuchStream, name);
+  }
+});
 
 test("permissions that are taken away while it serves make it unready, and are told once", { timeout: 120_000 }, async (t) => {
   const server = await PermittedServer.start(t);

@@ -61,7 +61,8 @@ async function open(options: OpenClusterOptions, onWait: (why: string) => void):
   try {
     const bucket = await openBucket(connection.requests, address, clock, onWait);
     const { maxPayloadBytes } = connection;
-    const { replicas, shards } = bucket;
+    const { replicas, shards, isNew } = bucket;
+    if (isNew) log.info("a new bucket was made", { bucket: address.bucket, shards: shards.length, replicas });
     log.info("the NATS cluster is open", { bucket: address.bucket, shards: shards.length, replicas, maxPayloadBytes });
     if (replicas === 1) log.warn("each message is on one NATS server only: what that server loses is lost");
     const jetstream = new JetStreamLog(connection, bucket, clock, Math.min(LEADER_PATIENCE_MS, timeoutMs), log);

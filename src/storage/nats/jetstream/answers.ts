@@ -1,5 +1,6 @@
 // What the answers of JetStream mean: acknowledgements, refusals, and messages in their three forms.
 
+import type { ShardState } from "../log/continuity.js";
 import type { LogMessage, Published } from "../log/replicated-log.js";
 import { HeaderBlock, headersOf, type HeaderValues } from "./header-block.js";
 import type { NatsMessage } from "./nats-client.js";
@@ -73,6 +74,21 @@ export function majorityAgoMs(info: ApiAnswer, copies: number): number | null {
   const needed = Math.floor(Math.max(copies, 1 + all.length) / 2);
   const ns = needed === 0 ? 0 : agoNs[needed - 1];
   return ns === undefined ? null : ns / 1e6;
+}
+
+interface StateFields {
+  readonly first_seq?: number;
+  readonly last_seq?: number;
+  readonly subjects?: Readonly<Record<string, number>>;
+}
+
+/** What an answer says of what a shard has; `null` where it does not. The reserve is counted where it was asked for. */
+export function stateOf(info: ApiAnswer): ShardState | null {
+  const { created, state } = info;
+  if (typeof state !== "object" || state === null) return null;
+  const { first_seq: first = 0, last_seq: last = 0, subjects = {} } = state as StateFields; // as the API has it
+  const reserved = Object.values(subjects).reduce((sum, count) => sum + count, 0);
+  return { created: typeof created === "string" ? created : "", first, last, reserved };
 }
 
 const FULL: ReadonlySet<number> = new Set([

@@ -1,6 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { stopwatchMs, type Clock } from "../../../ops/clock.js";
 import type { Log } from "../../../ops/log.js";
+import { Continuity } from "../log/continuity.js";
 import { Fullness } from "../log/fullness.js";
 import {
   LogUnavailableError,
@@ -22,6 +23,7 @@ import {
   sequenceIn,
   messageOfLeader,
   publishedOf,
+  stateOf,
   type ApiAnswer,
 } from "./answers.js";
 import type { Bucket } from "./bucket.js";
@@ -55,6 +57,7 @@ export class JetStreamLog implements ReplicatedLog {
   readonly #healthOfTouches: ShardHealth;
   readonly #refusals: Refusals;
   readonly #fullness: Fullness;
+  readonly #continuity: Continuity;
 
   /**
    * `patienceMs` is how long a stream's next leader is waited for; `notices` is the server's log; `nowMs` tells the
@@ -72,6 +75,7 @@ export class JetStreamLog implements ReplicatedLog {
     this.#bucket = bucket;
     this.#refusals = new Refusals(nowMs);
     this.#fullness = new Fullness(notices, nowMs);
+    this.#continuity = new Continuity(notices);
     const needed = new Set(bucket.shards.flatMap(neededFor));
     connection.onMoved = () => this.#refusals.moved((what) => needed.has(what));
     const watching = {
@@ -83,6 +87,8 @@ export class JetStreamLog implements ReplicatedLog {
         if (isLed) notices.info(`${stream} has a leader again`);
         else notices.error(`no leader answers for ${stream}`);
       },
+      onMissing: (stream: string) =>
+        notices.error(`the NATS servers have no ${stream}: restore it from a backup before any front end starts`),
       patienceMs,
       nowMs,
     };
@@ -203,13 +209,19 @@ export class JetStreamLog implements ReplicatedLog {
     }
   }
 
-  async #majorityAgo(stream: string): Promise<number | null> {
+  async #majorityAgo(stream: string): Promise<number | "missing" | null> {
     if (this.#refusals.has(stream) && !this.#refusals.isFresh(stream)) await this.#mayWriteAgain(stream);
     const read = callOf.read(stream);
     // No message has this subject: an answer says that the user may read again.
     if (this.#refusals.has(read)) await this.#call(read, { last_by_subj: "none" });
-    const answer = await this.#call(callOf.info(stream), {});
-    return answer === null ? null : majorityAgoMs(answer, this.#bucket.replicas);
+    const shard = this.#bucket.shards.indexOf(stream);
+    const query = shard < 0 ? {} : { subjects_filter: this.#bucket.subjects.ofReserve(shard) };
+    const answer = await this.#call(callOf.info(stream), query);
+    if (answer === null) return null;
+    if (faultOfAnswer(answer)?.code === API_ERROR.noSuchStream) return "missing";
+    const state = stateOf(answer);
+    if (state !== null) this.#continuity.saw(stream, state);
+    return majorityAgoMs(answer, this.#bucket.replicas);
   }
 
   async #mayWriteAgain(stream: string): Promise<void> {

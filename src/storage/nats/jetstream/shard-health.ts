@@ -8,6 +8,8 @@ import type { LogHealth } from "../log/replicated-log.js";
 const LEASE_MS = 3000;
 /** How often a stream is asked about of which nothing was heard. */
 const PROBE_MS = 1000;
+/** How often a stream is asked about however much is heard of it: an answer also says whether it is still the same. */
+const LOOK_MS = 30_000;
 /** How long a shard may be without a majority before the server says that it can't write. */
 const PATIENCE_MS = 4000;
 /** When no shard has a majority for as long, it may be for the server that is asked; an election takes less, mostly. */
@@ -24,8 +26,11 @@ export interface ShardHealthOptions {
   /** The JetStream streams that appends go to: without a leader of one, the server can't write. */
   readonly shards: readonly string[];
   readonly clock: Clock;
-  /** How long ago a majority was behind the leader of a stream, in milliseconds; `null` where none answers. */
-  readonly ask: (stream: string) => Promise<number | null>;
+  /**
+   * How long ago a majority was behind the leader of a stream, in milliseconds; `missing` where the servers have no
+   * such stream, `null` where none answers.
+   */
+  readonly ask: (stream: string) => Promise<number | "missing" | null>;
   /** Says why nobody can be asked at all. */
   readonly connectionFault: () => string | null;
   /** Says why a stream can't be asked about, where the user may not. */
@@ -45,6 +50,8 @@ export interface ShardHealthOptions {
   readonly onRefused: (isFirst: boolean) => boolean;
   /** Called when a shard has had no leader for so long that the server can't write, and when it has one again. */
   readonly onLed: (shard: string, isLed: boolean) => void;
+  /** Called when a shard that can't be written to is found to be gone; `onLed` tells when it is there again. */
+  readonly onMissing: (shard: string) => void;
   /** How long requests wait for a stream's next leader, in milliseconds: longer than an election takes. */
   readonly patienceMs: number;
   /** Milliseconds since any moment, which no change of the system's time moves. */
@@ -67,6 +74,12 @@ export class ShardHealth {
   readonly #unaskedAtMs = new Map<string, number>();
   /** Shards of which it was told that they have no leader. */
   readonly #toldSilent = new Set<string>();
+  /** Those of them that were told to be gone. */
+  readonly #toldMissing = new Set<string>();
+  /** Streams that the servers do not have, as they said when asked at last. */
+  readonly #missing = new Set<string>();
+  /** When streams were asked about at last. */
+  readonly #askedAtMs = new Map<string, number>();
   /** Questions on their way. */
   readonly #asked = new Map<string, Promise<void>>();
   /** Since when streams did not answer; those that have answered again are not here. */
@@ -144,19 +157,30 @@ export class ShardHealth {
 
   async #askNow(stream: string): Promise<void> {
     const sentAtMs = this.nowMs;
-    const agoMs = await this.#options.ask(stream);
-    if (agoMs !== null) this.held(stream, sentAtMs - agoMs);
+    this.#askedAtMs.set(stream, sentAtMs);
+    const standing = await this.#options.ask(stream);
+    if (standing === "missing") this.#missing.add(stream);
+    else this.#missing.delete(stream);
+    if (typeof standing === "number") this.held(stream, sentAtMs - standing);
   }
 
   #probeQuiet(): void {
     const { shards, clock, isRefused } = this.#options;
-    const unsure = shards.filter((shard) => isRefused(shard) || this.#silenceMs(shard) >= PROBE_MS);
+    const unsure = shards.filter(
+      (shard) => isRefused(shard) || this.#silenceMs(shard) >= PROBE_MS || this.#isDue(shard),
+    );
     for (const stream of new Set([...unsure, ...this.#leaderlessSinceMs.keys()])) void this.#ask(stream);
-    for (const shard of shards) if (this.#whyUnasked(shard) !== null) this.#unaskedAtMs.set(shard, this.nowMs);
+    for (const shard of shards)
+      if (this.#whyUnasked(shard) !== null || this.#missing.has(shard)) this.#unaskedAtMs.set(shard, this.nowMs);
     this.#callWhenAllSilent();
     this.#callWhenRefused();
     this.#tellOfLeaders();
     this.#timer = clock.after(PROBE_MS, () => this.#probeQuiet());
+  }
+
+  /** Whether a stream is to be asked about although a majority is known to be behind it. */
+  #isDue(stream: string): boolean {
+    return this.nowMs - (this.#askedAtMs.get(stream) ?? this.#begunAtMs) >= LOOK_MS;
   }
 
   #whyUnasked(shard: string): string | null {
@@ -165,7 +189,8 @@ export class ShardHealth {
 
   #callWhenAllSilent(): void {
     const { shards, onAllSilent } = this.#options;
-    const asked = shards.filter((shard) => this.#whyUnasked(shard) === null);
+    // Who says that a stream is gone sees a majority: no other server knows better.
+    const asked = shards.filter((shard) => this.#whyUnasked(shard) === null && !this.#missing.has(shard));
     if (asked.length === 0) return;
     const calledMs = this.nowMs - this.#calledAtMs;
     const silenceMs = Math.min(calledMs, ...asked.map((shard) => this.#silenceSinceAskedMs(shard)));
@@ -192,14 +217,20 @@ export class ShardHealth {
   }
 
   #tellOfLeaders(): void {
-    const { shards, onLed } = this.#options;
+    const { shards, onLed, onMissing } = this.#options;
     for (const shard of shards) {
       if (this.#whyUnasked(shard) !== null) continue;
+      if (this.#isSilent(shard) && this.#missing.has(shard)) {
+        if (!this.#toldMissing.has(shard)) onMissing(shard);
+        this.#toldMissing.add(shard);
+        this.#toldSilent.add(shard);
+        continue;
+      }
       const wasSilent = this.#toldSilent.has(shard);
       const isSilent = this.#isSilent(shard) && (wasSilent || this.#silenceSinceAskedMs(shard) > PATIENCE_MS);
       if (isSilent === wasSilent) continue;
       if (isSilent) this.#toldSilent.add(shard);
-      else this.#toldSilent.delete(shard);
+      else for (const told of [this.#toldSilent, this.#toldMissing]) told.delete(shard);
       onLed(shard, !isSilent);
     }
   }
@@ -221,9 +252,10 @@ export class ShardHealth {
   get health(): LogHealth {
     const { shards, connectionFault, refusalOf } = this.#options;
     const silent = shards.filter((shard) => this.#isSilent(shard));
+    const gone = silent.filter((shard) => this.#missing.has(shard)).map(missingShard);
     const [refusal = null] = silent.flatMap((shard) => refusalOf(shard) ?? []);
     const leaderless = silent.length === 0 ? null : `no leader answers for ${silent.join(", ")}`;
-    const reason = connectionFault() ?? refusal ?? leaderless;
+    const reason = connectionFault() ?? refusal ?? gone[0] ?? leaderless;
     return { writable: reason === null, reason };
   }
 
@@ -232,4 +264,8 @@ export class ShardHealth {
     this.#isStopped = true;
     this.#timer.cancel();
   }
+}
+
+function missingShard(shard: string): string {
+  return `the NATS servers have no ${shard}: restore it from a backup before any front end starts`;
 }

@@ -8,6 +8,7 @@ import {
   messageOfHeaders,
   messageOfLeader,
   publishedOf,
+  stateOf,
 } from "../../../../src/storage/nats/jetstream/answers.js";
 import type { NatsHeaders, NatsMessage } from "../../../../src/storage/nats/jetstream/nats-client.js";
 
@@ -94,4 +95,22 @@ describe("how long ago a majority was behind a leader", () => {
     ["a refusal says nothing", { error: { code: 503, err_code: 10_008 }, cluster: { leader: "n1", replicas } }, 3, null],
   ];
   for (const [name, info, copies, ms] of table) test(name, () => assert.equal(majorityAgoMs(jsonOf(answerOf(info)), copies), ms));
+});
+
+describe("what a stream has", () => {
+  const created = "2026-11-27T10:00:00Z";
+  const table: readonly (readonly [string, unknown, unknown])[] = [
+    [
+      "with messages of what was asked for",
+      { created, state: { first_seq: 3, last_seq: 9, subjects: { a: 2, b: 1 } } },
+      [created, 3, 9, 3],
+    ],
+    ["without a message ever", { created, state: { messages: 0, first_seq: 0, last_seq: 0 } }, [created, 0, 0, 0]],
+    ["in an answer without it", { error: { err_code: 10_059 } }, null],
+  ];
+  for (const [name, info, expected] of table)
+    test(name, () => {
+      const state = stateOf(jsonOf(answerOf(info)));
+      assert.deepEqual(state && [state.created, state.first, state.last, state.reserved], expected);
+    });
 });

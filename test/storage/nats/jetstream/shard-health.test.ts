@@ -15,6 +15,7 @@ function healthOf(clock: ManualClock, more: Partial<ShardHealthOptions> = {}): S
     onAllSilent: () => {},
     onRefused: () => true,
     onLed: () => {},
+    onMissing: () => {},
     patienceMs: 5000,
     nowMs: () => clock.nowMs(),
     ...more,
@@ -43,6 +44,23 @@ describe("the health of shards", () => {
     assert.deepEqual(health.health, { writable: false, reason: "no leader answers for b" });
     health.held("b", clock.nowMs());
     assert.deepEqual(health.health, { writable: true, reason: null });
+    health.stop();
+  });
+
+  test("asks about each twice a minute however much is heard of it: it may have been made anew", async () => {
+    const clock = new ManualClock();
+    const asked: string[] = [];
+    const ask = async (shard: string): Promise<null> => {
+      asked.push(shard);
+      return null;
+    };
+    const health = healthOf(clock, { ask });
+    for (let second = 0; second < 60; second += 1) {
+      for (const shard of ["a", "b"]) health.held(shard, clock.nowMs() + 1);
+      clock.advance(1000);
+      await new Promise(setImmediate);
+    }
+    assert.deepEqual(asked, ["a", "b", "a", "b"]);
     health.stop();
   });
 
@@ -125,6 +143,41 @@ describe("the health of shards", () => {
     health.held("b", clock.nowMs());
     pass(1);
     assert.deepEqual(told, ["b false", "b true"]);
+    health.stop();
+  });
+
+  test("tells once that a shard is gone, and that it is there again, and leaves no server for it", async () => {
+    const clock = new ManualClock();
+    const told: string[] = [];
+    let standing: number | "missing" | null = "missing";
+    const health = healthOf(clock, {
+      shards: ["a"],
+      ask: async () => standing,
+      onLed: (shard, isLed) => told.push(`${shard} ${isLed}`),
+      onMissing: (shard) => told.push(`${shard} is missing`),
+      onAllSilent: () => told.push("all silent"),
+    });
+    const pass = async (seconds: number): Promise<void> => {
+      for (let second = 0; second < seconds; second += 1) {
+        clock.advance(1000);
+        await new Promise(setImmediate);
+      }
+    };
+    await pass(10);
+    assert.deepEqual(told, ["a is missing"]);
+    const reason = "the NATS servers have no a: restore it from a backup before any front end starts";
+    assert.deepEqual(health.health, { writable: false, reason });
+    // An answer that is lost takes nothing back, and is no reason to leave; a server that stays silent is left.
+    standing = null;
+    await pass(5);
+    assert.deepEqual(told, ["a is missing"]);
+    assert.equal(health.health.reason, "no leader answers for a");
+    await pass(5);
+    assert.deepEqual(told, ["a is missing", "all silent"]);
+    standing = 0;
+    await pass(2);
+    assert.deepEqual(told, ["a is missing", "all silent", "a true"]);
+    assert.deepEqual(health.health, { writable: true, reason: null });
     health.stop();
   });
 

@@ -32,6 +32,12 @@ test(
     assert.equal(storage.health().writable, true);
     // Nor is the JetStream stream taken for another when a server that was started again leads it.
     const errors = lines.filter(({ level }) => level === "error").map(({ message }) => message);
-    assert.deepEqual(errors, ["no leader answers for SD_b_0"]);
+    // The stream of touches has a leader of its own, which may be there again before anybody misses it.
+    const ofTouches = "no leader answers for SD_b_touch";
+    assert.ok(told("error", ofTouches) <= 1);
+    assert.deepEqual(
+      errors.filter((message) => message !== ofTouches),
+      ["no leader answers for SD_b_0"],
+    );
   },
 );

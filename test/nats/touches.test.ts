@@ -26,7 +26,7 @@ test(
     const health = async () => (await fetch(new URL("/health", front.urlOf("s")))).text();
     assert.equal(await health(), '{"status":"ok"}');
     await raw.call(`STREAM.DELETE.SD_${bucket}_touch`, {});
-    const why = `no leader answers for SD_${bucket}_touch`;
+    const why = `the NATS servers have no SD_${bucket}_touch: restore it from a backup before any front end starts`;
     await until(() => lines.some(({ level, message }) => level === "error" && message === why));
     assert.equal(await health(), JSON.stringify({ status: "ok", reason: why }));
     await front.expect(204, "POST", "s", { body: "b" });

@@ -120,11 +120,7 @@ class Upload extends HeldBody implements BodySink {
     const { req, isOwn, isGone } = this.#exchange;
     // Its client left while its credential was verified: nobody would ever say that the body has ended.
     if (isGone) return this.abandon();
-    // An embedding server, or a part of it that parses bodies, has some of it or all: what is left is not the body.
-    if (!isOwn && req instanceof IncomingMessage && req.readableDidRead)
-      throw new Error("the body of a request was read before streamdir got it");
-    if (!isOwn && req instanceof IncomingMessage && req.readableEncoding !== null)
-      throw new Error("the body of a request comes as text: setEncoding was called before streamdir got it");
+    if (!isOwn && req instanceof IncomingMessage) mustBeUntouched(req);
     this.#judgeSoon();
     if (req instanceof DirectRequest && req.passTo(this)) return;
     req.on("data", (chunk: Buffer) => {
@@ -259,6 +255,14 @@ class Upload extends HeldBody implements BodySink {
     this.#first = NO_BYTES;
     this.#gathered = null;
   }
+}
+
+/** Throws where an embedding server, or a part of it, has done something after which what comes is not the body. */
+function mustBeUntouched(req: IncomingMessage): void {
+  // It parses bodies, and has some of this one or all.
+  if (req.readableDidRead) throw new Error("the body of a request was read before streamdir got it");
+  if (req.readableEncoding !== null)
+    throw new Error("the body of a request comes as text: setEncoding was called before streamdir got it");
 }
 
 /** Bodies that began in this turn of the event loop, of all servers of the process. */

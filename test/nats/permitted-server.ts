@@ -37,9 +37,8 @@ class Member {
     });
   }
 
-  async take(permissions: string): Promise<void> {
-    assert.ok(this.#whole.includes(permissions));
-    writeFileSync(this.#configuration, this.#whole.replace(permissions, ""));
+  async change(change: Change): Promise<void> {
+    writeFileSync(this.#configuration, change(this.#whole));
     this.#asked += 1;
     this.#reload();
     await until(() => this.#reloads >= this.#asked);
@@ -63,22 +62,34 @@ export class PermittedServer {
     return new PermittedServer(cluster);
   }
 
-  /** Starts a front end on the bucket `chats`, of one shard. The password is in its environment. */
-  async serve(scope: TestScope): Promise<{ readonly url: string; readonly process: TestProcess }> {
-    const storage = this.#cluster.storageOf("chats", "?replicas=1&shards=1").replace("nats://", "nats://streamdir:known@");
+  /** Starts a front end on the bucket `chats`, of one shard. The user and the password are in its environment. */
+  async serve(scope: TestScope, as = "streamdir:known"): Promise<{ readonly url: string; readonly process: TestProcess }> {
+    const storage = this.#cluster.storageOf("chats", "?replicas=1&shards=1").replace("nats://", `nats://${as}@`);
     const process = startStreamdir(scope, ["--port", "0", "--log-format", "text"], { cwd: HERE, env: { STREAMDIR_STORAGE: storage } });
     return { url: /http:[^\s"]+/.exec(await process.stdoutLine(/http:/))?.[0] ?? "", process };
   }
 
   /** Reloads the permissions of docs/cluster.md without what is written so there; all of them where that is empty. */
   async take(permissions: string): Promise<void> {
-    await Promise.all(this.#members.map((member) => member.take(permissions)));
+    await this.change(without(permissions));
+  }
+
+  /** Reloads a changed configuration, of which the one of the start is given. */
+  async change(change: Change): Promise<void> {
+    await Promise.all(this.#members.map((member) => member.change(change)));
   }
 
   /** Gives all back at each server but that of a name. */
   async giveBackExcept(name: string): Promise<void> {
     const bad = this.#cluster.placeOf(name);
     assert.notEqual(bad, -1);
-    await Promise.all(this.#members.filter((_, at) => at !== bad).map((member) => member.take("")));
+    await Promise.all(this.#members.filter((_, at) => at !== bad).map((member) => member.change(without(""))));
   }
+}
+
+function without(permissions: string): Change {
+  return (whole) => {
+    assert.ok(whole.includes(permissions));
+    return whole.replace(permissions, "");
+  };
 }

@@ -10,8 +10,6 @@ import { NatsCluster } from "./nats-cluster.js";
 const JSON_TYPE = { "Content-Type": "application/json" };
 const TEXT = { "Content-Type": "text/plain" };
 const BYTES = { "Content-Type": "application/octet-stream" };
-/** So that what is read at once fits into a message of NATS. */
-const SMALL_READS = ["--chunk-bytes", "512KiB"];
 
 async function serve(scope: TestScope, args: readonly string[]): Promise<string> {
   const server = startStreamdir(scope, ["serve", ...args, "--port", "0"]);
@@ -62,7 +60,7 @@ describe("streams that are moved between a directory and a bucket", { timeout: 3
     test(`${way} have their bytes, boundaries, types, lifetimes, closures and forks`, async (context) => {
       const bucket = ["--storage", cluster.storageOf(way === "into a bucket" ? "in" : "out", "?replicas=1")];
       const directory = [join(tempDir(), "data")];
-      const [from, to] = way === "into a bucket" ? [[...directory, ...SMALL_READS], bucket] : [bucket, directory];
+      const [from, to] = way === "into a bucket" ? [directory, bucket] : [bucket, directory];
       const source = await serve(context, from);
       const target = await serve(context, to);
       await fill(source);
@@ -104,14 +102,15 @@ describe("streams that are moved between a directory and a bucket", { timeout: 3
     });
   }
 
-  test("with an append that no message of the servers has room for are refused alone, and the rest is there", async (context) => {
-    const source = await serve(context, [join(tempDir(), "data"), ...SMALL_READS]);
+  test("with a JSON message that no message of the servers has room for are refused alone, and the rest is there", async (context) => {
+    const source = await serve(context, [join(tempDir(), "data")]);
     const target = await serve(context, ["--storage", cluster.storageOf("large", "?replicas=1")]);
-    assert.equal((await ask(`${source}large`, "PUT", { headers: BYTES, body: Buffer.alloc(1_100_000) })).status, 201);
+    assert.equal((await ask(`${source}large`, "PUT", { headers: JSON_TYPE, body: `["${"x".repeat(1_100_000)}"]` })).status, 201);
+    assert.equal((await ask(`${source}cut`, "PUT", { headers: BYTES, body: Buffer.alloc(1_100_000) })).status, 201);
     assert.equal((await ask(`${source}small`, "PUT", { headers: BYTES, body: "small" })).status, 201);
     const said = await bash(
       `${STREAMDIR_IN_SHELL}streamdir export '**' --server ${source} | (streamdir import --server ${target} || echo "status $?")`,
     );
-    assert.match(said, /^refused {3}large.*\nimported {2}small\n.*status 65\n$/s);
+    assert.match(said, /^imported {2}cut\nrefused {3}large.*\nimported {2}small\n.*status 65\n$/s);
   });
 });

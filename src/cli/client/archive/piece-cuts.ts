@@ -1,7 +1,7 @@
 // Cuts what a server answered with into the pieces of an archive. Each becomes one append of the import.
 
-/** The most bytes of a piece, but for a longer message: far below what servers take in one request. */
-export const PIECE_BYTES = 1024 * 1024;
+/** The most bytes of a piece, but for a longer message: a request that any server takes, and a message of NATS. */
+export const PIECE_BYTES = 512 * 1024;
 
 const LINE_FEED = 0x0a;
 /** The most bytes behind the first one of a character in UTF-8. */

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import test, { after } from "node:test";
 import { describe as look } from "../../../../src/cli/client/streams/info.js";
+import { PIECE_BYTES } from "../../../../src/cli/client/archive/piece-cuts.js";
 import { survey, type Source } from "../../../../src/cli/client/archive/survey.js";
 import { clientTask, type Session } from "../../../../src/cli/client/session/session.js";
 import { Given } from "../../../../src/cli/command/task.js";
@@ -95,8 +96,8 @@ for (const [type, data] of [
     await generous.done(["append", "long", "--create", "--type", type, "--piece", "8MiB"], data);
     const { bytes } = await generous.run(["export", "long"]);
     const head: { readonly pieces: readonly unknown[] } = JSON.parse(bytes.toString("utf8", 512, bytes.indexOf(0x0a)));
-    assert.equal(head.pieces.length, Math.ceil(Buffer.byteLength(data) / 1024 / 1024));
-    const small = new VerbServer(t, { maxAppendBytes: 1024 * 1024 + 2 });
+    assert.equal(head.pieces.length, Math.ceil(Buffer.byteLength(data) / PIECE_BYTES));
+    const small = new VerbServer(t, { maxAppendBytes: PIECE_BYTES + 2 });
     assert.equal((await small.run(["import"], { stdin: bytes })).stdout, "imported  long\n");
     assert.equal(await small.done(["cat", "long"]), data);
   });

@@ -39,8 +39,10 @@ test("an SSE event of JSON messages is one array with a message on each line", (
 test("an SSE event of binary data is one line of padded base64", () => {
   const bytes = Buffer.from([0, 0x0a, 0x0d, 0xff, 0xfe]);
   assert.equal(encodeDataEvent(bytes, "base64").toString(), "event: data\ndata:AAoN//4=\n\n");
-  const large = Buffer.alloc(10_000, 7);
-  assert.equal(encodeDataEvent(large, "base64").toString(), `event: data\ndata:${large.toString("base64")}\n\n`);
+  for (const length of [0, 10_000, 48 * 1024, 48 * 1024 + 1, 200_000]) {
+    const large = Buffer.alloc(length, 7);
+    assert.equal(encodeDataEvent(large, "base64").toString(), `event: data\ndata:${large.toString("base64")}\n\n`);
+  }
 });
 
 test("an SSE control event is one flat object on the line after its name", () => {
@@ -77,6 +79,8 @@ test("any payload comes back whole from SSE events and forges none", () => {
     "data:",
     "id: 9",
     "x",
+    // Longer lines are copied in another way.
+    "long".repeat(100),
     "é🌊",
     "\0",
     "\ufeff",

@@ -26,19 +26,25 @@ const ACCEPT: ProducerVerdict = { kind: "accept" };
 export function judgeProducer(memory: ProducerMemory, stamp: ProducerStamp, nowMs: number): ProducerVerdict {
   const mark = memory.markOf(stamp.id);
   if (mark === undefined) return judgeNewcomer(memory, stamp, nowMs);
-  if (stamp.epoch < mark.epoch) return refuse("stale-epoch", { producerEpoch: mark.epoch });
+  if (stamp.epoch < mark.epoch) {
+    return refuse("stale-epoch", { detail: `The epoch is ${mark.epoch} by now.`, producerEpoch: mark.epoch });
+  }
   if (stamp.epoch > mark.epoch) {
     return stamp.seq === 0 ? ACCEPT : refuse("epoch-must-start-at-zero", { producerEpoch: mark.epoch });
   }
   if (stamp.seq <= mark.seq) return { kind: "duplicate", mark };
   if (stamp.seq === mark.seq + 1) return ACCEPT;
-  return refuse("producer-gap", { expectedSeq: mark.seq + 1, receivedSeq: stamp.seq });
+  return gap(stamp, mark.seq + 1, `Producer-Seq ${mark.seq + 1} comes first.`);
 }
 
 function judgeNewcomer(memory: ProducerMemory, stamp: ProducerStamp, nowMs: number): ProducerVerdict {
-  if (stamp.seq !== 0) return refuse("producer-gap", { expectedSeq: 0, receivedSeq: stamp.seq });
+  if (stamp.seq !== 0) return gap(stamp, 0, "The stream knows no such producer: it begins with Producer-Seq 0.");
   const hasRoom = memory.producerCount < MAX_PRODUCERS || nowMs - memory.oldestProducerAtMs >= PRODUCER_IDLE_MS;
   return hasRoom
     ? ACCEPT
     : refuse("too-many-producers", { detail: `A stream remembers ${MAX_PRODUCERS} active producers.` });
+}
+
+function gap({ seq }: ProducerStamp, expectedSeq: number, detail: string): Refused {
+  return refuse("producer-gap", { detail, expectedSeq, receivedSeq: seq });
 }

@@ -110,7 +110,7 @@ describe("the producers of all streams in memory", () => {
     for (const name of names) {
       for (let at = 0; at < 5; at += 1) assert.equal(gist(await memory.append(name, `p${at}`)), "duplicate");
       assert.equal(gist(await memory.append(name, "p3", 1)), "stored");
-      assert.equal(gist(await memory.append(name, "p4", 2)), "producer-gap");
+      assert.equal(gist(await memory.append(name, "p4", 2)), "producer-gap: Producer-Seq 1 comes first.");
       await memory.engine.files.idle();
       assert.ok(memory.registry.producerCount <= 2 * MAX_PRODUCERS, `${memory.registry.producerCount} in memory`);
     }
@@ -123,7 +123,7 @@ describe("the producers of all streams in memory", () => {
     assert.equal(gist(await memory.append("a", "new")), NO_ROOM);
     assert.equal(gist(await memory.append("a", "p7", 1)), "stored");
     assert.equal(gist(await memory.append("a", "p7", 1)), "duplicate");
-    assert.equal(gist(await memory.append("a", "new", 1)), "producer-gap");
+    assert.equal(gist(await memory.append("a", "new", 1)), "producer-gap: The stream knows no such producer: it begins with Producer-Seq 0.");
     assert.equal(gist(await memory.append("a", null)), "stored");
     assert.equal(memory.registry.producerCount, 2 * MAX_PRODUCERS);
     for (const stream of streams) stream.release();

@@ -17,15 +17,15 @@ describe("a producer whose last append was epoch 3, seq 7", () => {
     [3, 8, { kind: "accept" }],
     [3, 7, { kind: "duplicate", mark }],
     [3, 0, { kind: "duplicate", mark }],
-    [3, 9, { kind: "refused", code: "producer-gap", expectedSeq: 8, receivedSeq: 9 }],
-    [3, MAX, { kind: "refused", code: "producer-gap", expectedSeq: 8, receivedSeq: MAX }],
+    [3, 9, { kind: "refused", code: "producer-gap", detail: "Producer-Seq 8 comes first.", expectedSeq: 8, receivedSeq: 9 }],
+    [3, MAX, { kind: "refused", code: "producer-gap", detail: "Producer-Seq 8 comes first.", expectedSeq: 8, receivedSeq: MAX }],
     [4, 0, { kind: "accept" }],
     [MAX, 0, { kind: "accept" }],
     [4, 1, { kind: "refused", code: "epoch-must-start-at-zero", producerEpoch: 3 }],
     [4, 8, { kind: "refused", code: "epoch-must-start-at-zero", producerEpoch: 3 }],
-    [2, 0, { kind: "refused", code: "stale-epoch", producerEpoch: 3 }],
-    [2, 8, { kind: "refused", code: "stale-epoch", producerEpoch: 3 }],
-    [0, 7, { kind: "refused", code: "stale-epoch", producerEpoch: 3 }],
+    [2, 0, { kind: "refused", code: "stale-epoch", detail: "The epoch is 3 by now.", producerEpoch: 3 }],
+    [2, 8, { kind: "refused", code: "stale-epoch", detail: "The epoch is 3 by now.", producerEpoch: 3 }],
+    [0, 7, { kind: "refused", code: "stale-epoch", detail: "The epoch is 3 by now.", producerEpoch: 3 }],
   ];
   for (const [epoch, seq, verdict] of table) {
     const says = verdict.kind === "refused" ? verdict.code : verdict.kind;
@@ -44,6 +44,7 @@ describe("a producer that the stream does not know", () => {
     assert.deepEqual(judgeProducer(memoryOf({ other: { epoch: 0, seq: 4, atMs: 0 } }), { id: "p", epoch: 0, seq: 5 }, NOW_MS), {
       kind: "refused",
       code: "producer-gap",
+      detail: "The stream knows no such producer: it begins with Producer-Seq 0.",
       expectedSeq: 0,
       receivedSeq: 5,
     });

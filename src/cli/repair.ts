@@ -1,6 +1,6 @@
 import { resolve } from "node:path";
 import { systemClock } from "../ops/clock.js";
-import { createLog, oneLine } from "../ops/log.js";
+import { createLog, oneLine, visibleJson } from "../ops/log.js";
 import { explainUnusable } from "../storage/file/directory/directory.js";
 import { DirectoryError, lockDirectory } from "../storage/file/directory/lock.js";
 import { assertOwner } from "../storage/file/directory/owner.js";
@@ -25,10 +25,10 @@ export async function repair({ dir, switches, values }: Invocation, { stdout, st
     if (apply) await assertOwner(directory.layout);
     const unlock = apply ? await lockDirectory(directory.files, directory.layout.lock, { force, log }) : null;
     try {
-      const say = (line: RepairLine): void => void stdout.write(`${asJson ? JSON.stringify(line) : lineOf(line)}\n`);
+      const say = (line: RepairLine): void => void stdout.write(`${asJson ? visibleJson(line) : lineOf(line)}\n`);
       const nowMs = systemClock().nowMs();
       const summary = await repairDirectory({ ...directory, apply, acceptLoss, nowMs, log, say });
-      stdout.write(`${asJson ? JSON.stringify(summary) : summaryOf(summary, apply)}\n`);
+      stdout.write(`${asJson ? visibleJson(summary) : summaryOf(summary, apply)}\n`);
       return summary.toDo + summary.left === 0 ? EXIT.done : EXIT.unusable;
     } finally {
       await unlock?.();

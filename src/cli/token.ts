@@ -9,7 +9,7 @@ import { isOperation, OPERATIONS } from "../auth/rights/operation.js";
 import { faultOfPattern } from "../auth/rights/pattern.js";
 import { DEFAULT_TICKET_LIFE_MS, MAX_TICKET_LIFE_MS } from "../auth/ticket.js";
 import { systemClock } from "../ops/clock.js";
-import { oneLine } from "../ops/log.js";
+import { oneLine, visibleJson } from "../ops/log.js";
 import { WatchedFile } from "../ops/watched-file.js";
 import { decodeName } from "../protocol/names/stream-name.js";
 import type { Given, Task, TaskFlag, Tool } from "./command/task.js";
@@ -127,7 +127,7 @@ function faultOfWriting(output: Output, text: string): Promise<string | null> {
 async function list(given: Given, { stdout }: Surroundings): Promise<void> {
   const tokens = await listTokens(given.required("auth"), systemClock().nowMs());
   const asJson = given.has("json");
-  for (const token of tokens) stdout.write(`${asJson ? JSON.stringify(token) : lineOf(token)}\n`);
+  for (const token of tokens) stdout.write(`${asJson ? visibleJson(token) : lineOf(token)}\n`);
   if (tokens.length === 0 && !asJson) stdout.write("no tokens\n");
 }
 

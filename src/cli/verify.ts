@@ -1,5 +1,5 @@
 import { resolve } from "node:path";
-import { oneLine } from "../ops/log.js";
+import { oneLine, visibleJson } from "../ops/log.js";
 import { explainUnusable } from "../storage/file/directory/directory.js";
 import { openOffline } from "../storage/file/offline/offline.js";
 import { DirectoryError } from "../storage/file/directory/lock.js";
@@ -18,11 +18,11 @@ export async function verify({ dir, switches }: Invocation, { stdout, stderr }: 
     const directory = await openOffline(resolve(dir), switches.has("force-unlock"));
     const report = (finding: Finding): void => {
       progress.clear();
-      stdout.write(`${asJson ? JSON.stringify(finding) : lineOf(finding)}\n`);
+      stdout.write(`${asJson ? visibleJson(finding) : lineOf(finding)}\n`);
     };
     const summary = await verifyDirectory({ ...directory, report, progress: (state) => progress.show(state) });
     progress.clear();
-    stdout.write(`${asJson ? JSON.stringify(summary) : summaryOf(summary)}\n`);
+    stdout.write(`${asJson ? visibleJson(summary) : summaryOf(summary)}\n`);
     return summary.findings === 0 ? EXIT.done : EXIT.unusable;
   } catch (thrown) {
     progress.clear();

@@ -50,9 +50,25 @@ export function createLog({ level, format, write, clock = systemClock() }: LogOp
   return { isDebug: level === "debug", debug: at("debug"), info: at("info"), warn: at("warn"), error: at("error") };
 }
 
+/** The characters that break a line, move a cursor or can't be seen. */
+const HIDDEN = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu;
+/** Those of them that JSON has in strings only. */
+const HIDDEN_IN_STRINGS = new RegExp(`(?![\\t\\n\\r])${HIDDEN.source}`, "gu");
+
 /** `text` with each character that breaks a line, moves a cursor or can't be seen written as `\uXXXX`. */
 export function oneLine(text: string): string {
-  return text.replace(/[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu, escapeUnits);
+  return text.replace(HIDDEN, escapeUnits);
+}
+
+/** A value as JSON on one line, with the escapes of {@link oneLine}: it reads back the same. */
+export function visibleJson(value: unknown): string {
+  return oneLine(JSON.stringify(value));
+}
+
+/** JSON as somebody wrote it, with the escapes of {@link oneLine} in its strings alone: it reads back the same. */
+export function visibleStrings(json: string): string {
+  // Most has none, and ends at a search that is several times as fast.
+  return /[\x7f-\uffff]/.test(json) ? json.replace(HIDDEN_IN_STRINGS, escapeUnits) : json;
 }
 
 function escapeUnits(character: string): string {
@@ -64,7 +80,7 @@ function escapeUnits(character: string): string {
 function jsonLine({ time, level, message, fields }: Line): string {
   const head = { time, level, msg: message };
   // The head goes first for the reader, and again last so that no field overrides it.
-  return oneLine(JSON.stringify({ ...head, ...fields, ...head }));
+  return visibleJson({ ...head, ...fields, ...head });
 }
 
 function textLine({ time, level, message, fields }: Line): string {
@@ -75,5 +91,5 @@ function textLine({ time, level, message, fields }: Line): string {
 function textValue(value: LogFields[string]): string {
   const text = String(value);
   const isPlain = /^[^\s"=\\\p{C}]+$/u.test(text);
-  return isPlain ? text : oneLine(JSON.stringify(text));
+  return isPlain ? text : visibleJson(text);
 }

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { createLog, LOG_LEVELS, oneLine } from "../../src/ops/log.js";
+import { createLog, LOG_LEVELS, oneLine, visibleJson, visibleStrings } from "../../src/ops/log.js";
 import type { LogFields, LogLevel, LogOptions } from "../../src/ops/log.js";
 
 const TIME = "2026-01-02T03:04:05.678Z";
@@ -79,6 +79,25 @@ describe("a JSON log", () => {
       assert.deepEqual([msg, value], [nasty, nasty]);
     });
   }
+});
+
+describe("JSON for people", () => {
+  const hidden = ["\u007f", "\u009b31m", "\u00ad", "\u202e", "\u2028", "\u2029", "\u2066", "\ufeff", "\u{e0001}"];
+
+  for (const text of hidden)
+    test(`shows ${visibleJson(text)}, and reads back the same`, () => {
+      const value = { [text]: [text, "ä🌊"] };
+      for (const json of [visibleJson(value), visibleStrings(JSON.stringify(value, null, "\t"))]) {
+        assert.doesNotMatch(json, /(?![\t\n])[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u);
+        assert.ok(json.includes("ä🌊"));
+        assert.deepEqual(JSON.parse(json), value);
+      }
+    });
+
+  test("stays as it was written where there is nothing to show", () => {
+    for (const json of ['{\t"a":\r\n1.0, "b" : "\\u009b"}', '"\u00a0ä\u2027\u202f\u3000🌊"']) assert.equal(visibleStrings(json), json);
+    assert.equal(visibleStrings('{\t"a":"\u009b"}'), '{\t"a":"\\u009b"}');
+  });
 });
 
 describe("a log's level", () => {

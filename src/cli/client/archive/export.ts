@@ -1,6 +1,7 @@
 // The verb `export`: streams as a tar archive on standard output.
 
 import { createHash } from "node:crypto";
+import { visibleJson } from "../../../ops/log.js";
 import { EXIT } from "../../command/verb.js";
 import { failure, type Failure } from "../remote/failure.js";
 import { Meter } from "../session/meter.js";
@@ -126,7 +127,7 @@ class Exporter {
     if ((await this.#session.out.write(tarPadding(head.bytes))) === "gone") return "gone";
     if (this.#session.asJson)
       this.#session.surroundings.stderr.write(
-        `${JSON.stringify({ name, bytes: head.bytes, fork: head.fork, sha256: head.sha256 })}\n`,
+        `${visibleJson({ name, bytes: head.bytes, fork: head.fork, sha256: head.sha256 })}\n`,
       );
     return null;
   }

@@ -2,6 +2,7 @@
 
 import { createHash } from "node:crypto";
 import { crc32 } from "node:zlib";
+import { oneLine } from "../../../ops/log.js";
 import { EXIT } from "../../command/verb.js";
 import { failure, type Failure } from "../remote/failure.js";
 import { Meter } from "../session/meter.js";
@@ -100,6 +101,6 @@ class Importer {
     this.#meter.clear();
     const { out, asJson } = this.#session;
     if (asJson) await out.writeJson({ name, bytes, what, why });
-    else await out.write(`${what.padEnd(9)} ${name}${why === null ? "" : `: ${why}`}\n`);
+    else await out.write(`${what.padEnd(9)} ${out.shown(name)}${why === null ? "" : `: ${oneLine(why)}`}\n`);
   }
 }

@@ -1,6 +1,7 @@
 // What an answer to a read holds, message by message.
 
 import { isUtf8 } from "node:buffer";
+import { visibleJson, visibleStrings } from "../../../ops/log.js";
 import { isJsonContentType } from "../../../protocol/content-type.js";
 import { frameJson, messagesLength } from "../../../protocol/json/json-frame.js";
 import { MAX_JSON_DEPTH } from "../../../protocol/json/json-scanner.js";
@@ -50,12 +51,12 @@ export function lastLines(bytes: Buffer, count: number): Buffer {
 
 /**
  * A line of `--json`: what was read, and where to go on behind it; `null` where the answer has more, for only its end
- * is a known offset. Bytes that are no text are in base64.
+ * is a known offset. Bytes that are no text are in base64. Strings have no character that acts on a terminal.
  */
 export function jsonLine(offset: string | null, data: Buffer, contentType: string): string {
-  const place = `{"offset":${JSON.stringify(offset)},`;
-  if (isJsonContentType(contentType)) return `${place}"data":${data.toString()}}\n`;
-  if (isUtf8(data)) return `${place}"data":${JSON.stringify(data.toString())}}\n`;
+  const place = `{"offset":${visibleJson(offset)},`;
+  if (isJsonContentType(contentType)) return `${place}"data":${visibleStrings(data.toString())}}\n`;
+  if (isUtf8(data)) return `${place}"data":${visibleJson(data.toString())}}\n`;
   return `${place}"base64":${JSON.stringify(data.toString("base64"))}}\n`;
 }
 

@@ -1,5 +1,6 @@
 // Prints what is read from a stream.
 
+import { visibleStrings } from "../../../ops/log.js";
 import { isJsonContentType } from "../../../protocol/content-type.js";
 import type { DataOutput, Written } from "../session/data-output.js";
 import { asLines, firstLines, jsonLine, messagesOf } from "./messages.js";
@@ -43,7 +44,8 @@ export class Printer {
     const shown = messages.slice(0, Math.min(messages.length, this.#left));
     this.#left -= shown.length;
     const { asJson, out } = this.#options;
-    if (!asJson) return out.write(asLines(shown));
+    // A terminal would obey what strings hold; a pipe gets each message to the byte.
+    if (!asJson) return out.write(out.isTerminal ? visibleStrings(asLines(shown).toString()) : asLines(shown));
     const lines = shown.map((message, at) =>
       jsonLine(at === messages.length - 1 ? next : null, message, this.#contentType),
     );

@@ -3,6 +3,7 @@
 import http from "node:http";
 import https from "node:https";
 import { stopwatchMs } from "../../../ops/clock.js";
+import { BodyBlocks } from "../../../protocol/json/body-blocks.js";
 import type { ServerAddress } from "./server-address.js";
 
 /** One request. */
@@ -117,12 +118,11 @@ export class HttpClient implements Client {
 }
 
 function takeIn(response: http.IncomingMessage, beganMs: number, resolve: (heard: Heard) => void): void {
-  const parts: Buffer[] = [];
-  let length = 0;
+  // The server decides how small the parts are.
+  const parts = new BodyBlocks();
   response.on("data", (part: Buffer) => {
-    length += part.length;
-    parts.push(part);
-    if (length <= MAX_ANSWER_BYTES) return;
+    parts.add(part);
+    if (parts.length <= MAX_ANSWER_BYTES) return;
     resolve({ kind: "too-long" });
     response.destroy();
   });
@@ -134,7 +134,7 @@ function takeIn(response: http.IncomingMessage, beganMs: number, resolve: (heard
       return value === undefined ? null : String(value);
     };
     const tookMs = stopwatchMs() - beganMs;
-    resolve({ kind: "answer", status, header, body: Buffer.concat(parts, length), tookMs });
+    resolve({ kind: "answer", status, header, body: parts.join(), tookMs });
   });
 }
 

@@ -21,13 +21,25 @@ export function faultOfPlace({ method }: Asked, answer: Answer, { name, prefix }
   if (status < 200 || (status >= 300 && status < 400)) return isStranger(`it answers ${method} with ${status}`);
   if (status < 300 && method === "DELETE")
     return status === 204 ? null : isStranger(`it answers DELETE with ${status}`);
-  if (status < 300) return saysWhere(method, answer) ? null : isStranger("it says no offset");
+  if (status < 300 && !saysWhere(method, answer)) return isStranger("it says no offset");
+  if (status < 300)
+    return OFFSETS.every((name) => isToken(header(name)))
+      ? null
+      : isStranger("its offset has characters that none has");
   if (status !== 404) return null;
   // Of a missing stream a server of streams sends no page.
   if (header("content-type")?.startsWith("text/html") === true) return isStranger("its answer is a web page");
   const refused = refusal(answer, `${name} below ${prefix}`);
   if (refused.code !== "unknown-path") return null;
   return { ...refused, status: EXIT.unreachable, line: `${refused.line}; see --prefix and --server` };
+}
+
+/** The headers whose value is an offset. */
+const OFFSETS = ["stream-next-offset", "stream-earliest-offset"];
+
+/** Other servers than streamdir have offsets of other forms, but all are of characters that a URL and a header take. */
+function isToken(offset: string | null): boolean {
+  return offset === null || /^[\x21-\x7e]*$/.test(offset);
 }
 
 /** Some servers answer what a producer sends twice without an offset, but with the producer's epoch. */

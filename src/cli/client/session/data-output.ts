@@ -1,5 +1,6 @@
 // Standard output of a verb whose output is data.
 
+import { oneLine, visibleJson } from "../../../ops/log.js";
 import { isOpenFile, writeWhole } from "../../../ops/watched-file.js";
 import type { Output } from "../../command/verb.js";
 
@@ -57,6 +58,11 @@ export class DataOutput {
 
   /** A value as one line of JSON. */
   writeJson(value: unknown): Promise<Written> {
-    return this.write(`${JSON.stringify(value)}\n`);
+    return this.write(`${visibleJson(value)}\n`);
+  }
+
+  /** A name as it is printed: a terminal shows what can't be seen, and may change what is; a pipe gets it as it is. */
+  shown(name: string): string {
+    return this.isTerminal ? oneLine(name) : name;
   }
 }

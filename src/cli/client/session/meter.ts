@@ -1,5 +1,6 @@
 // Shows on a terminal how far a verb is, how fast, and how long it still takes.
 
+import { oneLine } from "../../../ops/log.js";
 import { MiB } from "../../../options/spec.js";
 import type { Output } from "../../command/verb.js";
 
@@ -40,7 +41,7 @@ export class Meter {
     const seconds = secondsLeft(perSecond);
     const left = seconds === null ? "" : `, ${written(seconds)} left`;
     const of = total === null ? "" : ` of ${mebibytes(total)}`;
-    this.#output.write(`\r${what}: ${mebibytes(bytes)}${of}, ${mebibytes(perSecond)}/s${left}\u001b[K`);
+    this.#output.write(`\r${oneLine(what)}: ${mebibytes(bytes)}${of}, ${mebibytes(perSecond)}/s${left}\u001b[K`);
   }
 
   /** Removes the line, so that others can be written. */

@@ -1,5 +1,6 @@
 // The verb `info`.
 
+import { oneLine } from "../../../ops/log.js";
 import { refusal, type Failure } from "../remote/failure.js";
 import type { Answer } from "../remote/http-client.js";
 import { clientTask, NAME, nextOffsetOf, streamCalled, type Session } from "../session/session.js";
@@ -19,7 +20,7 @@ async function info(session: Session): Promise<Failure | null> {
   const stream = await describe(session, name);
   if ("kind" in stream) return stream;
   if (session.asJson) await session.out.writeJson(stream);
-  else await session.out.write(linesOf(stream));
+  else await session.out.write(linesOf(stream, (name) => session.out.shown(name)));
   return null;
 }
 
@@ -58,7 +59,10 @@ export function lifetimeOf({ header }: Answer): Pick<ListedStream, "ttlSeconds" 
   return { ttlSeconds: ttl === null ? null : Number(ttl), expiresAt: header("stream-expires-at") };
 }
 
-function linesOf(stream: ListedStream): string {
+/** The rows that hold a name: scripts get these as they are. */
+const NAME_ROWS: ReadonlySet<string> = new Set(["name", "forked from"]);
+
+function linesOf(stream: ListedStream, shown: (name: string) => string): string {
   const rows: readonly (readonly [string, string | number | null])[] = [
     ["name", stream.name],
     ["content type", stream.contentType],
@@ -76,5 +80,9 @@ function linesOf(stream: ListedStream): string {
     ["you may", stream.may?.join(", ") ?? null],
   ];
   const known = rows.filter(([, value]) => value !== null);
-  return known.map(([what, value]) => `${what.padEnd(16)}${value}\n`).join("");
+  return known
+    .map(
+      ([what, value]) => `${what.padEnd(16)}${NAME_ROWS.has(what) ? shown(String(value)) : oneLine(String(value))}\n`,
+    )
+    .join("");
 }

@@ -1,5 +1,6 @@
 // The verb `ls`.
 
+import { oneLine, visibleJson } from "../../../ops/log.js";
 import type { Failure } from "../remote/failure.js";
 import { clientTask, flag, type Session } from "../session/session.js";
 import { listStreams, wantedBy, type ListedStream } from "./listing.js";
@@ -17,22 +18,22 @@ function ls(session: Session): Promise<Failure | null> {
   const { given, out, asJson } = session;
   return listStreams(session, wantedBy(given.word(0)), async (streams) => {
     const text = asJson
-      ? streams.map((stream) => `${JSON.stringify(stream)}\n`).join("")
+      ? streams.map((stream) => `${visibleJson(stream)}\n`).join("")
       : given.has("long")
-        ? longLines(streams)
-        : streams.map(({ name }) => `${name}\n`).join("");
+        ? longLines(streams, (text) => out.shown(text))
+        : streams.map(({ name }) => `${out.shown(name)}\n`).join("");
     return (await out.write(text)) === "written" ? "more" : "enough";
   });
 }
 
 /** In columns that are as wide as the page needs. */
-function longLines(streams: readonly ListedStream[]): string {
+function longLines(streams: readonly ListedStream[], shown: (text: string) => string): string {
   const rows = streams.map(({ name, contentType, bytes, lastAppendAt, closed, forkedFrom, isFork }) => [
     `${closed ? "c" : "-"}${isFork ? "f" : "-"}`,
     String(bytes ?? "?"),
-    lastAppendAt?.replace(/\.\d+Z$/, "Z") ?? "-",
-    contentType,
-    forkedFrom === null ? name : `${name} < ${forkedFrom}`,
+    oneLine(lastAppendAt?.replace(/\.\d+Z$/, "Z") ?? "-"),
+    oneLine(contentType),
+    shown(forkedFrom === null ? name : `${name} < ${forkedFrom}`),
   ]);
   const widths = [0, 1, 2, 3].map((column) => Math.max(0, ...rows.map((row) => row[column]?.length ?? 0)));
   const written = ([state = "", bytes = "", at = "", type = "", name = ""]: readonly string[]): string => {

@@ -52,6 +52,16 @@ test("the last lines are counted by their ends, and the last may have none", () 
     assert.equal(lastLines(Buffer.from(text), count).toString(), last, JSON.stringify([text, count]));
 });
 
+test("a line of --json shows what acts on a terminal, with the same value", () => {
+  const text = "\u009b31m\u007f\u202e\u2028";
+  const shown = "\\u009b31m\\u007f\\u202e\\u2028";
+  assert.equal(
+    jsonLine(null, Buffer.from(`{\t"n":1.0,"${text}":"${text}"}`), "application/json"),
+    `{"offset":null,"data":{\t"n":1.0,"${shown}":"${shown}"}}\n`,
+  );
+  assert.equal(jsonLine(null, Buffer.from(text), "text/plain"), `{"offset":null,"data":"${shown}"}\n`);
+});
+
 test("a line of --json keeps JSON as it was written", () => {
   const data = Buffer.from('{"n":1.0}');
   assert.equal(jsonLine(null, data, "application/json"), '{"offset":null,"data":{"n":1.0}}\n');

@@ -2,6 +2,9 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import http from "node:http";
 import test, { describe, type TestContext } from "node:test";
+import { fileURLToPath } from "node:url";
+import { startNode } from "../../../helpers/process.js";
+import { serverAt } from "../../../helpers/server-at.js";
 import { HttpClient } from "../../../../src/cli/client/remote/http-client.js";
 import { parseServer } from "../../../../src/cli/client/remote/server-address.js";
 
@@ -52,4 +55,17 @@ describe("a request", () => {
     const client = await clientTo(t, () => ending.abort(130), ending);
     assert.equal((await client.ask({ method: "GET", target: "/" })).kind, "silence");
   });
+});
+
+test("an answer in chunks of a byte takes no memory for each chunk", async (t) => {
+  const chunks = 500_000;
+  const url = await serverAt(t, (_, res) => {
+    const socket = res.socket ?? assert.fail("it is connected");
+    socket.write("HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nStream-Next-Offset: 1_1\r\nStream-Up-To-Date: true\r\n");
+    socket.end(`Connection: close\r\nTransfer-Encoding: chunked\r\n\r\n${"1\r\nx\r\n".repeat(chunks)}0\r\n\r\n`);
+  });
+  const main = fileURLToPath(new URL("../../../../src/cli/main.ts", import.meta.url));
+  const command = ["--max-old-space-size=64", "--import", import.meta.resolve("tsx"), main, "cat", "s"];
+  const { status, stdout } = await startNode(t, command, { env: { STREAMDIR_URL: url } }).ended;
+  assert.deepEqual([status, stdout.length], [0, chunks]);
 });

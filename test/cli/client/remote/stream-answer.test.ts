@@ -23,6 +23,8 @@ for (const [method, status, headers, code] of [
   ["GET", 200, OFFSET],
   ["GET", 204, OFFSET],
   ["HEAD", 200, OFFSET],
+  // Other servers have offsets of other forms.
+  ["HEAD", 200, { "stream-next-offset": "~,/=+abc", "stream-earliest-offset": "-1" }],
   ["DELETE", 204, {}],
   ["DELETE", 404, PROBLEM, "stream-not-found"],
   ["GET", 404, { "content-type": "text/plain" }],
@@ -41,6 +43,9 @@ for (const [method, status, headers, why] of [
   ["POST", 204, {}, "it says no offset"],
   ["GET", 200, PAGE, "it says no offset"],
   ["HEAD", 200, PAGE, "it says no offset"],
+  ["GET", 200, { "stream-next-offset": "\u009b32m_X" }, "its offset has characters that none has"],
+  ["HEAD", 200, { ...OFFSET, "stream-earliest-offset": "1 2" }, "its offset has characters that none has"],
+  ["POST", 204, { "stream-next-offset": "\u007f", "producer-epoch": "0" }, "its offset has characters that none has"],
   ["DELETE", 200, PAGE, "it answers DELETE with 200"],
   ["POST", 301, OFFSET, "it answers POST with 301"],
   ["GET", 404, PAGE, "its answer is a web page"],

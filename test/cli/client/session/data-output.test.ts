@@ -21,6 +21,32 @@ test("a write ends when the bytes have left, or nobody reads them any more", asy
   assert.equal(await ending(new Error("not called")).write(""), "written");
 });
 
+/** What an output is given. */
+function outputOf(isTTY: boolean): { out: DataOutput; text: () => string } {
+  let text = "";
+  const write = (bytes: string | Buffer, written?: () => void): void => {
+    text += String(bytes);
+    written?.();
+  };
+  return { out: new DataOutput({ isTTY, write }, new AbortController().signal), text: () => text };
+}
+
+test("JSON has nothing that acts on a terminal, and its value stays the same", async () => {
+  const value = { contentType: "text/plain;\u009b2J\u007f\u202e\u2028" };
+  for (const isTTY of [true, false]) {
+    const { out, text } = outputOf(isTTY);
+    await out.writeJson(value);
+    assert.equal(text(), '{"contentType":"text/plain;\\u009b2J\\u007f\\u202e\\u2028"}\n');
+    assert.deepEqual(JSON.parse(text()), value);
+  }
+});
+
+test("a name is shown on a terminal, and as it is to a pipe", () => {
+  const name = "safe\u202etxt.exe\u2028";
+  assert.equal(outputOf(true).out.shown(name), "safe\\u202etxt.exe\\u2028");
+  assert.equal(outputOf(false).out.shown(name), name);
+});
+
 test("a write that fails otherwise is a fault", async () => {
   await assert.rejects(ending(Object.assign(new Error("full"), { code: "ENOSPC" })).write("a"), /full/);
 });

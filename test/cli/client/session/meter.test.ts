@@ -11,6 +11,13 @@ function meterOn(isTTY: boolean): { meter: Meter; lines: string[]; at: (ms: numb
 
 const MiB = 1024 * 1024;
 
+test("a name can't act on the terminal", () => {
+  const { meter, lines, at } = meterOn(true);
+  at(1000);
+  meter.show("a\u202eb", 0);
+  assert.match(lines.join(""), /^\ra\\u202eb: /);
+});
+
 test("a terminal sees how much is done, how fast, and how long it still takes", () => {
   const { meter, lines, at } = meterOn(true);
   meter.show("a", 1);

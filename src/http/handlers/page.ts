@@ -26,7 +26,8 @@ const PAGE_HEADERS = new CommonHeaders([
   "Referrer-Policy",
   "no-referrer",
   "Content-Security-Policy",
-  "default-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; object-src 'none'",
+  "default-src 'self'; worker-src 'none'; object-src 'none'; " +
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
 ]);
 
 const TYPES: Readonly<Record<string, string>> = {

@@ -11,7 +11,7 @@ import { startServer } from "../../helpers/test-server.js";
 
 const UI = "__ds/ui/";
 const FOLDER = new URL("../../../src/page/", import.meta.url);
-const POLICY = "default-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; object-src 'none'";
+const POLICY = "default-src 'self'; worker-src 'none'; object-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
 describe("the page's files", () => {
   test("are answered with a type, a policy of their own, and an ETag", async (context) => {

@@ -5,6 +5,7 @@ import { request, type IncomingMessage } from "node:http";
 import { test, type TestContext } from "node:test";
 import { fileURLToPath } from "node:url";
 import { servePage } from "../../helpers/page-examples.js";
+import { passingProxy } from "../../helpers/passing-proxy.js";
 import { startNode, type TestProcess } from "../../helpers/process.js";
 import { tempDir } from "../../helpers/temp-dir.js";
 
@@ -145,4 +146,19 @@ test("the worker says that deliveries are gone, and goes on with those that are 
   await third.stdoutLine(/^d-5/);
   third.kill("SIGKILL");
   assert.equal((await third.ended).stderr, "");
+});
+
+test("the worker goes on where an answer broke off in its middle", async (context) => {
+  const streams = await servePage(context);
+  await deliver(await startInbox(context, streams), "d-1", "1");
+  let answers = 0;
+  const origin = await passingProxy(context, streams, (_req, res) => {
+    if (++answers > 1) return false;
+    res.writeHead(200, { "Content-Type": "application/json" }).write('[{"id":', () => res.destroy());
+    return true;
+  });
+  const env = { STREAMS: origin + new URL(streams).pathname };
+  const worker = startNode(context, [WORKER, "github"], { cwd: tempDir(), env });
+  assert.equal(await worker.stdoutLine(/^d-/), "d-1 1");
+  assert.match(worker.stderrText(), /^no whole answer; again in a second$/m);
 });

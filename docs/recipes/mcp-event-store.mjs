@@ -1,9 +1,16 @@
-// An EventStore for the MCP TypeScript SDK, whose clients get what they missed also after a restart of the server:
+// An EventStore for the MCP TypeScript SDK, whose clients get what they missed also after a restart of streamdir:
 //
-//   const eventStore = new StreamdirEventStore(`http://127.0.0.1:4437/v1/stream/mcp/${randomUUID()}/`);
-//   new StreamableHTTPServerTransport({ sessionIdGenerator: () => randomUUID(), eventStore });
+//   const sessionId = randomUUID();
+//   const eventStore = new StreamdirEventStore(`http://127.0.0.1:4437/v1/stream/mcp/${sessionId}/`);
+//   new StreamableHTTPServerTransport({ sessionIdGenerator: () => sessionId, eventStore });
 //
 // One for each session: the SDK's name for the stream of a GET is the same in all of them.
+//
+// The SDK (1.x) keeps a session itself in memory: it ends with the MCP server, and its client has to begin another. What
+// was stored is still there. A GET with `Last-Event-ID` gets it from a transport for this one request, whose store is that
+// of the request's `Mcp-Session-Id` (let it be a UUID: it becomes part of a URL):
+//
+//   new StreamableHTTPServerTransport({ sessionIdGenerator: undefined, eventStore });
 
 /** An id is a place, and how many messages behind it: `<offset>.<messages>.<stream>`. */
 const EVENT_ID = /^(\d{16}_\d{16})\.(\d+)\.(.+)$/;

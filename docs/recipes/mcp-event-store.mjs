@@ -12,6 +12,10 @@
 //
 //   new StreamableHTTPServerTransport({ sessionIdGenerator: undefined, eventStore });
 
+/** A token for a server with --auth; without, there is none. */
+const AUTH = process.env.STREAMDIR_TOKEN ? { Authorization: `Bearer ${process.env.STREAMDIR_TOKEN}` } : {};
+const HEADERS = { ...AUTH, "Content-Type": "application/json" };
+
 /** An id is a place, and how many messages behind it: `<offset>.<messages>.<stream>`. */
 const EVENT_ID = /^(\d{16}_\d{16})\.(\d+)\.(.+)$/;
 
@@ -30,10 +34,10 @@ export class StreamdirEventStore {
     const url = this.#urlOf(streamId);
     // An array would be taken for several messages.
     const body = JSON.stringify([message]);
-    let answer = await fetch(url, { method: "POST", headers: { "Content-Type": "application/json" }, body });
+    let answer = await fetch(url, { method: "POST", headers: HEADERS, body });
     if (answer.status === 404) {
-      await accepted(await fetch(url, { method: "PUT", headers: { "Content-Type": "application/json", "Stream-TTL": String(this.#ttlSeconds) } }));
-      answer = await fetch(url, { method: "POST", headers: { "Content-Type": "application/json" }, body });
+      await accepted(await fetch(url, { method: "PUT", headers: { ...HEADERS, "Stream-TTL": String(this.#ttlSeconds) } }));
+      answer = await fetch(url, { method: "POST", headers: HEADERS, body });
     }
     return `${offsetOf(await accepted(answer))}.0.${streamId}`;
   }
@@ -49,7 +53,7 @@ export class StreamdirEventStore {
     if (streamId === undefined) throw new Error("the event id is not of this store");
     let skip = Number(skipped);
     for (let offset = from; ; skip = 0) {
-      const answer = await accepted(await fetch(`${this.#urlOf(streamId)}?offset=${offset}`));
+      const answer = await accepted(await fetch(`${this.#urlOf(streamId)}?offset=${offset}`, { headers: AUTH }));
       for (const [index, message] of (await answer.json()).entries()) {
         // The SDK stores an empty message to have an id for the beginning; a client could not read it.
         if (index >= skip && Object.keys(message).length > 0) await send(`${offset}.${index + 1}.${streamId}`, message);

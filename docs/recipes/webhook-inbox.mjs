@@ -6,7 +6,9 @@ import http from "node:http";
 
 const STREAMS = process.env.STREAMS ?? "http://127.0.0.1:4437/v1/stream/";
 const SECRET = process.env.WEBHOOK_SECRET ?? "";
-const JSON_TYPE = { "Content-Type": "application/json" };
+/** A token for a server with --auth; without, there is none. */
+const AUTH = process.env.STREAMDIR_TOKEN ? { Authorization: `Bearer ${process.env.STREAMDIR_TOKEN}` } : {};
+const HEADERS = { ...AUTH, "Content-Type": "application/json" };
 /** What GitHub sends at most. Above its --max-append-bytes (16 MiB) streamdir refuses a delivery itself. */
 const MAX_BODY_BYTES = 25 * 1024 * 1024;
 /** Refusals for what is wrong with the delivery itself: sent again, it would be refused again. */
@@ -48,10 +50,10 @@ async function store(url, id, payload) {
   const message = `[{"id":${JSON.stringify(id)},"receivedAt":"${new Date().toISOString()}","payload":${payload}}]`;
   // A delivery is a producer that has one append to make: its retry is told apart from a second delivery.
   const once = { "Producer-Id": id, "Producer-Epoch": "0", "Producer-Seq": "0" };
-  const post = (headers) => fetch(url, { method: "POST", headers: { ...JSON_TYPE, ...headers }, body: message });
+  const post = (headers) => fetch(url, { method: "POST", headers: { ...HEADERS, ...headers }, body: message });
   let answer = await post(once);
   if (answer.status === 404) {
-    const created = await fetch(url, { method: "PUT", headers: JSON_TYPE });
+    const created = await fetch(url, { method: "PUT", headers: HEADERS });
     if (!created.ok) return created;
     answer = await post(once);
   }

@@ -7,6 +7,8 @@ import { text } from "node:stream/consumers";
 import { setTimeout as sleep } from "node:timers/promises";
 
 const STREAMS = process.env.STREAMS ?? "http://127.0.0.1:4437/v1/stream/";
+/** A token for a server with --auth; without, there is none. A page must not have it: docs/auth.md has tickets for browsers. */
+const AUTH = process.env.STREAMDIR_TOKEN ? { Authorization: `Bearer ${process.env.STREAMDIR_TOKEN}` } : {};
 const DAY_SECONDS = 24 * 3600;
 const TRIES = 60;
 /** Answers below 500 that pass: the request came too slowly, or too many came (--rate-limit). Nothing was done. */
@@ -25,7 +27,7 @@ async function* replyTo(question) {
 async function post(url, headers, body) {
   for (let tries = 1; ; tries++) {
     // No answer: it may be done or not, and the retry finds out.
-    const answer = await fetch(url, { method: "POST", headers, body }).catch(() => null);
+    const answer = await fetch(url, { method: "POST", headers: { ...AUTH, ...headers }, body }).catch(() => null);
     if (answer?.ok) return true;
     if (answer?.status === 409 && answer.headers.has("Stream-Closed")) return false;
     const mayPass = answer === null || answer.status >= 500 || PASSING.includes(answer.status);
@@ -59,7 +61,7 @@ async function ask(req, res) {
   const url = STREAMS + name;
   const created = await fetch(url, {
     method: "PUT",
-    headers: { "Content-Type": "text/plain", "Stream-TTL": String(DAY_SECONDS) },
+    headers: { ...AUTH, "Content-Type": "text/plain", "Stream-TTL": String(DAY_SECONDS) },
   });
   if (!created.ok) throw new Error(`the stream was not created: ${await created.text()}`);
   write(url, replyTo(await text(req))).catch((fault) => console.error(fault));

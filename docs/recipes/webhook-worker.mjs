@@ -4,6 +4,8 @@ import { existsSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 
 const STREAMS = process.env.STREAMS ?? "http://127.0.0.1:4437/v1/stream/";
+/** A token for a server with --auth; without, there is none. */
+const AUTH = process.env.STREAMDIR_TOKEN ? { Authorization: `Bearer ${process.env.STREAMDIR_TOKEN}` } : {};
 const [name] = process.argv.slice(2);
 if (name === undefined) throw new Error("node webhook-worker.mjs NAME: the name of an inbox");
 const file = `${name}.offset`;
@@ -22,16 +24,19 @@ function keep(offset) {
 let offset = existsSync(file) ? readFileSync(file, "utf8") : "-1";
 for (;;) {
   // Waits until there is something: half a minute, and then once more.
-  const answer = await fetch(`${STREAMS}inbox/${name}?live=long-poll&offset=${offset}`).catch(() => null);
+  const url = `${STREAMS}inbox/${name}?live=long-poll&offset=${offset}`;
+  const answer = await fetch(url, { headers: AUTH }).catch(() => null);
+  // An answer can break off in its middle, too.
+  const deliveries = answer?.status === 200 ? await answer.json().catch(() => null) : [];
   // Retention has removed what was next, or the inbox was deleted and made anew.
   const earliest = answer?.status === 410 ? answer.headers.get("Stream-Earliest-Offset") : null;
   if (earliest !== null) console.error(`what came before ${earliest} is gone: going on there`);
-  else if (answer?.status === 200) for (const delivery of await answer.json()) await handle(delivery);
-  else if (answer?.status !== 204) {
-    console.error(`${answer?.status ?? "no answer"}; again in a second`);
+  else if (deliveries === null || ![200, 204].includes(answer?.status)) {
+    console.error(`${deliveries === null ? "no whole answer" : (answer?.status ?? "no answer")}; again in a second`);
     await sleep(1000);
     continue;
   }
+  for (const delivery of deliveries) await handle(delivery);
   offset = earliest ?? answer.headers.get("Stream-Next-Offset");
   keep(offset);
 }

@@ -5,6 +5,7 @@ import { test, type TestContext } from "node:test";
 import { freePort } from "../helpers/free-ports.js";
 import { ChromiumPage, lacksChromium } from "../helpers/chromium.js";
 import { Page } from "../helpers/page-examples.js";
+import { passingProxy } from "../helpers/passing-proxy.js";
 import { startNode, startStreamdir, type TestProcess } from "../helpers/process.js";
 import { tempDir } from "../helpers/temp-dir.js";
 
@@ -24,8 +25,8 @@ function flagsOf(command: string): string[] {
 /** What the page shows. */
 const SHOWN = "JSON.stringify(Array.from(document.querySelectorAll('#messages li'), (item) => item.textContent))";
 
-/** The chat as the page sets it up, but for the ports, and for tickets that last for two seconds. */
-async function startChat(context: TestContext) {
+/** The chat as the page sets it up, but for the ports, and for tickets that last for two seconds; `passing` gives what a browser opens. */
+async function startChat(context: TestContext, passing = async (url: string): Promise<string> => url) {
   const cwd = tempDir();
   const commands = blockWith("CHAT_TOKEN=$(streamdir");
   const adding = /streamdir (token add .*)\)/.exec(commands)?.[1] ?? "";
@@ -59,7 +60,7 @@ async function startChat(context: TestContext) {
   await program.stdoutLine(/^http:/);
 
   const browser = await ChromiumPage.open(context);
-  await browser.goTo(`http://127.0.0.1:${pagePort}/`);
+  await browser.goTo(await passing(`http://127.0.0.1:${pagePort}/`));
   await browser.until("document.readyState === 'complete' && document.forms.length === 1");
   const say = (text: string): Promise<unknown> => browser.evaluate(`{ text.value = ${JSON.stringify(text)}; form.requestSubmit(); }`);
   return { chat, owner, server, serve, browser, say };
@@ -111,4 +112,17 @@ test("the chat shows a stream that was made anew, and stops when there is none",
   await browser.until(`${SHOWN} === '["anew"]'`);
   await fetch(chat, { method: "DELETE", headers });
   await browser.until('document.body.textContent.includes("This chat can\'t be read.")');
+});
+
+test("the chat goes on where the answer with its ticket broke off", { skip: lacksChromium }, async (context) => {
+  const { browser, say } = await startChat(context, (url) => {
+    let tickets = 0;
+    return passingProxy(context, url, (req, res) => {
+      if (req.url !== "/ticket" || ++tickets > 1) return false;
+      res.writeHead(200, { "Content-Length": "100" }).write("http://", () => res.destroy());
+      return true;
+    });
+  });
+  await say("one");
+  await browser.until(`${SHOWN} === '["one"]'`);
 });

@@ -147,3 +147,40 @@ test("the page goes on after a proxy's 502, while the server was away", { skip: 
   assert.ok(`How far? Let me count: ${numbers}`.startsWith(String(await browser.evaluate(reply))), "each piece once");
   assert.equal(await browser.evaluate(note), "");
 });
+
+test(
+  "seven tabs show a reply, the last one stops it, and the first goes on when it is seen again",
+  { skip: lacksChromium },
+  async (context) => {
+    const { streams, page, program } = await start(context);
+    const name = await (await fetch(page, { method: "POST", body: "How far" })).text();
+    const browser = await ChromiumPage.open(context, ["--disable-popup-blocking"]);
+    const shows = (tab: string): Promise<void> =>
+      browser.until(`${tab}.document.querySelector('#reply')?.textContent.startsWith('How far? Let me count: 1 2 3 ')`);
+    await browser.goTo(`${page}#${name}`);
+    await shows("window");
+    await browser.evaluate("void (window.tabs = [])");
+    for (let tab = 0; tab < 6; tab++) {
+      // A tab that is opened hides the one before.
+      await browser.evaluate("void tabs.push(open(location.href))");
+      await shows(`tabs[${tab}]`);
+    }
+    await browser.evaluate("tabs[5].document.querySelector('#stop').click()");
+    await program.stdoutLine(/^stopped/);
+    await browser.evaluate("for (const tab of tabs) tab.close()");
+    await browser.until("document.querySelector('#stop').hidden");
+    const whole = await (await fetch(streams + name)).text();
+    assert.equal(await browser.evaluate("document.querySelector('#reply').textContent"), whole);
+  },
+);
+
+test("the page says that a reply was not stopped", { skip: lacksChromium }, async (context) => {
+  const { page } = await start(context);
+  const name = await (await fetch(page, { method: "POST", body: "How far" })).text();
+  const browser = await ChromiumPage.open(context);
+  await browser.goTo(`${page}#${name}`);
+  await browser.until("document.querySelector('#reply')?.textContent !== ''");
+  await browser.evaluate("window.fetch = () => Promise.reject(new TypeError('Failed to fetch'))");
+  await browser.evaluate("document.querySelector('#stop').click()");
+  await browser.until("document.querySelector('#note').textContent === 'It was not stopped: try again.'");
+});

@@ -123,7 +123,10 @@ describe("the producers of all streams in memory", () => {
     assert.equal(gist(await memory.append("a", "new")), NO_ROOM);
     assert.equal(gist(await memory.append("a", "p7", 1)), "stored");
     assert.equal(gist(await memory.append("a", "p7", 1)), "duplicate");
-    assert.equal(gist(await memory.append("a", "new", 1)), "producer-gap: The stream knows no such producer: it begins with Producer-Seq 0.");
+    assert.equal(
+      gist(await memory.append("a", "new", 1)),
+      "producer-gap: The stream knows no such producer: it begins with Producer-Seq 0.",
+    );
     assert.equal(gist(await memory.append("a", null)), "stored");
     assert.equal(memory.registry.producerCount, 2 * MAX_PRODUCERS);
     for (const stream of streams) stream.release();

@@ -85,7 +85,7 @@ export async function recover(options: RecoveryOptions): Promise<Recovered> {
   const lastBatch = own.reduce((highest, file) => Math.max(highest, file.lastBatch), options.lastBatch ?? 0);
   const used = own.filter(({ frames }) => frames > 0);
   const unwritten = unwrittenFile(used);
-  for (const identity of fates.deleted.values()) await removeDeleted(options, identity, fates);
+  await removeAllDeleted(options, fates);
   return {
     unopened: new UnopenedStreams(options, options.maxUnwrittenBytes, fates.surviving, lastBatch),
     sealed: noted.filter((file) => file.frames > 0 && file !== unwritten),
@@ -219,6 +219,36 @@ function fatesOf(noted: readonly RecoveredFile[], known: ReadonlyMap<string, Str
   }
   for (const { id, name } of deleted.values()) if (surviving.get(name)?.identity.id === id) surviving.delete(name);
   return { known, surviving, deleted };
+}
+
+/** Finishes the deletions. Of thousands most have no directory, or never had one: a list of each shard tells. */
+async function removeAllDeleted(options: RecoveryOptions, fates: Fates): Promise<void> {
+  const { layout, trash } = options;
+  const byShard = new Map<string, [directory: string, identity: StreamIdentity][]>();
+  for (const identity of fates.deleted.values()) {
+    const directory = layout.streamDirectory(identity.name);
+    const shard = layout.shard(directory);
+    const deleted = byShard.get(shard) ?? [];
+    byShard.set(shard, deleted);
+    deleted.push([directory, identity]);
+  }
+  for (const [shard, deleted] of byShard) {
+    const names = await namesIn(options, shard);
+    for (const [directory, identity] of deleted) {
+      if (names?.has(basename(directory)) === false) trash.gone(directory);
+      else await removeDeleted(options, identity, fates);
+    }
+  }
+}
+
+/** The names in a directory of stream directories; `null` where it can't be read: then each is looked at by itself. */
+async function namesIn({ files }: RecoveryOptions, shard: string): Promise<ReadonlySet<string> | null> {
+  try {
+    return new Set(await files.list(shard));
+  } catch (error) {
+    if (!isSystemError(error) || isPassing(error)) throw error;
+    return errorCode(error) === "ENOENT" ? new Set() : null;
+  }
 }
 
 /** Finishes a deletion, if the directory is still the deleted stream's. */

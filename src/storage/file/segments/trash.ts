@@ -92,10 +92,15 @@ export class Trash {
       if (isDiskFull(error)) await files.removeTree(directory);
       else if (errorCode(error) !== "ENOENT") throw error;
     }
-    // Also where there was none: a process that was killed may have moved it, and that may not be permanent yet.
-    this.#shards.note(directory);
+    // Also where there was none.
+    this.gone(directory);
     if (isUnborn) await files.syncDirectory(layout.shard(directory));
     if (isMoved) this.#empty(target);
+  }
+
+  /** Notes a directory that is not there: a process that was killed may have moved it, and not yet permanently. */
+  gone(directory: string): void {
+    this.#shards.note(directory);
   }
 
   /** Removes a leftover only when the rename meets it: recovery discards thousands of directories that never were. */

@@ -25,7 +25,7 @@ import {
 } from "../../../helpers/engine.js";
 import { framesOf, journalFiles } from "../../../helpers/several-journal-files.js";
 import { turnByte } from "../../../helpers/spoilt-files.js";
-import { Barrier, diskError, WatchedFiles } from "../../../helpers/watched-files.js";
+import { Barrier, diskError, failing, WatchedFiles } from "../../../helpers/watched-files.js";
 
 describe("recovery after kill -9", () => {
   test("everything that was acknowledged is there, and can be appended to", async (t) => {
@@ -170,20 +170,41 @@ describe("recovery after kill -9", () => {
     await check(third);
   });
 
-  test("a deletion that is durable is finished, also when its files are still in their place", async (t) => {
+  for (const [where, gate] of [
+    ["also when its files are still in their place", null],
+    ["also where the directory that has them can't be listed", failing("EIO", ["list"], /streams.[0-9a-f]{2}$/)],
+  ] as const)
+    test(`a deletion that is durable is finished, ${where}`, async (t) => {
+      const engine = await openEngine();
+      const stream = await created(engine.storage, "s", bytesOf(5000));
+      await engine.storage.persist(stream);
+      await engine.files.idle();
+      engine.files.gate = ({ kind, path }) => (kind === "rename" && path.includes("streams") ? new Barrier().opened : undefined);
+      assert.equal(await remove(engine.storage, stream), "durable");
+      const dir = await crash(engine);
+      assert.ok(existsSync(sidecarPath(new Layout(dir).streamDirectory("s"))));
+      const files = new WatchedFiles();
+      files.gate = gate;
+      const again = await openFor(t, { dir, files });
+      assert.equal(await again.storage.load("s"), null);
+      await again.files.idle();
+      assert.ok(!existsSync(new Layout(dir).streamDirectory("s")));
+      assert.deepEqual(readdirSync(join(dir, "trash")), []);
+    });
+
+  test("many deletions cost a list of each directory of streams, and no look at what has left nothing", async (t) => {
     const engine = await openEngine();
-    const stream = await created(engine.storage, "s", bytesOf(5000));
-    await engine.storage.persist(stream);
-    await engine.files.idle();
-    engine.files.gate = ({ kind, path }) => (kind === "rename" && path.includes("streams") ? new Barrier().opened : undefined);
-    assert.equal(await remove(engine.storage, stream), "durable");
-    const dir = await crash(engine);
-    assert.ok(existsSync(sidecarPath(new Layout(dir).streamDirectory("s"))));
-    const again = await openFor(t, { dir });
-    assert.equal(await again.storage.load("s"), null);
-    await again.files.idle();
-    assert.ok(!existsSync(new Layout(dir).streamDirectory("s")));
-    assert.deepEqual(readdirSync(join(dir, "trash")), []);
+    for (let index = 0; index < 300; index += 1) {
+      const stream = await created(engine.storage, `s${index}`);
+      assert.equal(await remove(engine.storage, stream), "durable");
+    }
+    const { files } = await openFor(t, { dir: await crash(engine) });
+    const lists = files.count("list", /streams.[0-9a-f]{2}$/);
+    assert.ok(lists > 0 && lists <= 256, `${lists} lists`);
+    assert.deepEqual(
+      files.operations.filter(({ kind, path }) => /streams.[0-9a-f]{2}./.test(path) && kind !== "list"),
+      [],
+    );
   });
 
   test("a deletion that is durable is finished, also when the sidecar was damaged since", async (t) => {

@@ -28,14 +28,14 @@ export const RECOVERY_MUTANTS: readonly Mutant[] = [
     file: "storage/file/recovery/recovery.ts",
     code: "if (isTheirs) await options.trash.discard(directory, identity.id, { mayBeMissing: true });",
     becomes: "void isTheirs;",
-    seed: 11,
+    seed: 9,
   },
   {
     fault: "the directory of a deleted stream's successor is taken for its own",
     file: "storage/file/recovery/recovery.ts",
     code: "if (isTheirs) await",
     becomes: "if (isTheirs !== null) await",
-    seed: 20,
+    seed: 65,
   },
   {
     fault: "what comes before a large append is not written before it is joined",
@@ -83,9 +83,9 @@ export const RECOVERY_MUTANTS: readonly Mutant[] = [
   {
     fault: "the place that a deleted directory left is not synced",
     file: "storage/file/segments/trash.ts",
-    code: "this.#shards.note(directory);\n    if (isUnborn)",
-    becomes: "if (isUnborn)",
-    seed: 52,
+    code: "this.#shards.note(directory);\n  }",
+    becomes: "void directory;\n  }",
+    seed: 20,
   },
   {
     fault: "open files of a deleted stream serve the next of its name",

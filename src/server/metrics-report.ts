@@ -171,7 +171,7 @@ function addStreams(page: Exposition, { registry }: MeasuredParts): void {
   page.gauge("streamdir_sweep_duration_seconds", "How long the last sweep took.", lastMs / 1000);
   page.gauge(
     "streamdir_streams_on_disk",
-    "Streams as the last sweep counted them; absent before the first is over.",
+    "Streams as the last sweep counted them, and changes since; absent before the first is over.",
     streams === null ? [] : [{ labels: {}, value: streams }],
   );
 }

@@ -260,6 +260,8 @@ export interface MatchingNames {
 /** The streams of an engine by name. */
 export interface StreamList {
   readonly events: EventEmitter<StreamEvents>;
+  /** Whether other servers make and delete these streams as well. */
+  readonly isShared: boolean;
   /**
    * The first names of a range, at most `count`, in the order of their UTF-16 code units: of all streams, and perhaps
    * of some that are no more. Rejects when the disk fails.

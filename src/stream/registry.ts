@@ -56,7 +56,7 @@ export class Registry {
 
   constructor(options: RegistryOptions) {
     const { storage, clock, log, ttlMode, retention = KEEP_ALL } = options;
-    const streams = (this.#streams = new LoadedStreams(options, (stream) => this.#expiries.remove(stream)));
+    const streams = (this.#streams = new LoadedStreams(options, (stream) => this.#left(stream)));
     this.#context = {
       storage,
       readRoom: new ReadRoom(),
@@ -69,7 +69,7 @@ export class Registry {
     };
     this.#retentionTimer = new RetentionTimer(clock, retention, () => this.#trimAged());
     this.#expiries = new ExpiryQueue(clock, (stream) => this.#expireDue(stream));
-    this.#sweep = new Sweep(this.#context, log, (name) => this.#look(name));
+    this.#sweep = new Sweep(this.#context, log, (name) => this.find(name));
     this.#creations = new Creations({
       context: this.#context,
       streams,
@@ -377,15 +377,9 @@ export class Registry {
     return stream;
   }
 
-  /** Finds a stream, which expires it if its time is over, and trims it. */
-  async #look(name: string): Promise<void> {
-    try {
-      const found = await this.find(name);
-      if (found instanceof Stream) found.trimExcess();
-    } catch (error) {
-      // The engine has logged the damage; the sweep goes on.
-      if (!(error instanceof DamagedStreamError)) throw error;
-    }
+  #left(stream: Stream): void {
+    this.#expiries.remove(stream);
+    if (stream.phase === "live") this.#sweep.left(stream.name, stream.deadlineMs);
   }
 
   #trimAged(): void {

@@ -1,14 +1,28 @@
 import type { Timer } from "../ops/clock.js";
 import type { Log } from "../ops/log.js";
-import { StorageBusyError, type ListedStream, type MaybePromise } from "../storage/storage.js";
-import type { StreamContext } from "./loaded/stream.js";
+import { DamagedStreamError, StorageBusyError, type ListedStream, type MaybePromise } from "../storage/storage.js";
+import type { Stream, StreamContext } from "./loaded/stream.js";
 import { keepsAll } from "./loaded/retention.js";
+import { DueNames } from "./rules/due-names.js";
 import { deadlineOf, TOUCH_INTERVAL_MS } from "./rules/expiry.js";
+import type { Refused } from "./rules/outcome.js";
+
+/** A stream, or why there is none. */
+type Found = Pick<Stream, "trimExcess"> | Refused;
 
 type SweepContext = Pick<StreamContext, "storage" | "clock" | "ttlMode" | "retention">;
 
-/** The pause between the end of one sweep and the next. */
-const PAUSE_MS = 60_000;
+/** The least pause between the end of one sweep and the next, and between two looks at what has come due meanwhile. */
+const MIN_PAUSE_MS = 60_000;
+/**
+ * From one sweep to the next: as long again as to the last, up to this. The early ones find what recovery writes to
+ * streams' own files after the start.
+ */
+const MAX_INTERVAL_MS = 3_600_000;
+/** What retention keeps too much of is found when it is so much of the age limit too old. */
+const SWEEPS_PER_AGE = 8;
+/** Names of streams that are not in memory and come due before the next sweep: 8 MiB. More have it begin earlier. */
+const MAX_DUE_NAMES = 50_000;
 
 /** What the sweeps came to. */
 export interface SweepFigures {
@@ -16,26 +30,38 @@ export interface SweepFigures {
   readonly sweeps: number;
   /** How long the last took, in milliseconds. */
   readonly lastMs: number;
-  /** How many streams the last one found on disk; `null` before the first is over. */
+  /** How many streams there are: found by the last, made and deleted since. `null` before the first is over. */
   readonly streams: number | null;
 }
 
-/** Searches the streams on disk for expired and excess data, because nobody may ever ask for those streams again. */
+/**
+ * Searches the streams on disk for expired and excess data, because nobody may ever ask for those streams again. What
+ * is to come due before the next search it remembers; what is in memory it need not.
+ */
 export class Sweep {
   readonly #context: SweepContext;
   readonly #log: Log;
-  readonly #look: (name: string) => MaybePromise<void>;
-  #timer: Timer | null = null;
+  readonly #find: (name: string) => MaybePromise<Found>;
+  readonly #due: DueNames;
+  #passTimer: Timer | null = null;
+  #dueTimer: Timer | null = null;
   #stopped = false;
+  #intervalMs = MIN_PAUSE_MS;
   #sweeps = 0;
   #lastMs = 0;
   #found: number | null = null;
 
-  /** `look` finds a stream that has expired or holds more than retention keeps: finding it is enough. */
-  constructor(context: SweepContext, log: Log, look: (name: string) => MaybePromise<void>) {
+  /** `find` expires a stream whose time is over. */
+  constructor(
+    context: SweepContext,
+    log: Log,
+    find: (name: string) => MaybePromise<Found>,
+    maxDueNames = MAX_DUE_NAMES,
+  ) {
     this.#context = context;
     this.#log = log;
-    this.#look = look;
+    this.#find = find;
+    this.#due = new DueNames(maxDueNames);
   }
 
   /** What the sweeps since the start came to. */
@@ -44,44 +70,109 @@ export class Sweep {
   }
 
   start(): void {
-    this.#timer = this.#context.clock.after(0, () => void this.#run());
+    const { storage, clock } = this.#context;
+    this.#passTimer = clock.after(0, () => void this.#run());
+    if (storage.streamList.isShared) return;
+    const { events } = storage.streamList;
+    events.on("created", this.#counted).on("deleted", this.#uncounted);
+    this.#waitForDue();
   }
 
   stop(): void {
     this.#stopped = true;
-    this.#timer?.cancel();
+    this.#passTimer?.cancel();
+    this.#dueTimer?.cancel();
+    this.#context.storage.streamList.events.off("created", this.#counted).off("deleted", this.#uncounted);
   }
+
+  /** A stream has left memory, and its time is over at `deadlineMs`. */
+  left(name: string, deadlineMs: number): void {
+    if (deadlineMs !== Infinity && !this.#stopped) this.#due.add(name, deadlineMs + TOUCH_INTERVAL_MS);
+  }
+
+  readonly #counted = (): void => void (this.#found === null || (this.#found += 1));
+  readonly #uncounted = (): void => void (this.#found === null || (this.#found = Math.max(0, this.#found - 1)));
 
   async #run(): Promise<void> {
     const { storage, clock } = this.#context;
     const startedMs = clock.nowMs();
+    // Before anything is listed: what is written after it was read is remembered.
+    if (!storage.streamList.isShared) this.#due.extend(startedMs + this.#untilNextMs());
     let found = 0;
     try {
       for await (const listed of storage.list()) {
         if (this.#stopped) return;
         found += 1;
-        if ((await this.#isDue(listed)) && !this.#stopped) await this.#look(listed.name);
+        await this.#consider(listed);
       }
       this.#over(found, clock.nowMs() - startedMs);
     } catch (fault) {
       // What can't be asked now is asked again by the next.
-      const level = fault instanceof StorageBusyError ? "warn" : "error";
-      this.#log[level]("the search for what has expired was cut short", { fault: String(fault) });
+      this.#cutShort(fault);
+      this.#due.extend(startedMs);
     }
-    if (!this.#stopped) this.#timer = clock.after(PAUSE_MS, () => void this.#run());
+    if (this.#stopped) return;
+    const pauseMs = Math.max(MIN_PAUSE_MS, this.#due.untilMs - clock.nowMs());
+    this.#passTimer = clock.after(pauseMs, () => void this.#run());
+  }
+
+  /** How long after the begin of this sweep the next is to begin. */
+  #untilNextMs(): number {
+    return Math.min(this.#intervalMs, this.#context.retention.maxAgeMs / SWEEPS_PER_AGE);
+  }
+
+  async #consider(listed: ListedStream): Promise<void> {
+    const { clock, ttlMode, retention } = this.#context;
+    const { name, config, touchedAtMs } = listed;
+    const nowMs = clock.nowMs();
+    const dueMs = deadlineOf(config, touchedAtMs + TOUCH_INTERVAL_MS, ttlMode);
+    if (dueMs > nowMs && dueMs !== Infinity) this.#due.add(name, dueMs);
+    const isToDo = dueMs <= nowMs || (!keepsAll(retention) && (await listed.isExcess(retention, nowMs)));
+    if (isToDo && !this.#stopped && !(await this.#look(name))) this.#due.add(name, clock.nowMs());
   }
 
   #over(found: number, tookMs: number): void {
     this.#sweeps += 1;
     this.#lastMs = tookMs;
     this.#found = found;
+    this.#intervalMs = Math.min(2 * this.#intervalMs, MAX_INTERVAL_MS);
   }
 
-  #isDue(listed: ListedStream): MaybePromise<boolean> {
-    const { config, touchedAtMs } = listed;
-    const { clock, ttlMode, retention } = this.#context;
-    const nowMs = clock.nowMs();
-    if (deadlineOf(config, touchedAtMs + TOUCH_INTERVAL_MS, ttlMode) <= nowMs) return true;
-    return !keepsAll(retention) && listed.isExcess(retention, nowMs);
+  #cutShort(fault: unknown): void {
+    const level = fault instanceof StorageBusyError ? "warn" : "error";
+    this.#log[level]("the search for what has expired was cut short", { fault: String(fault) });
+  }
+
+  /** Expires and trims a stream where that is due. False where there is no room for it now. */
+  async #look(name: string): Promise<boolean> {
+    try {
+      const found = await this.#find(name);
+      if (!("code" in found)) found.trimExcess();
+      return !("code" in found) || found.code !== "overloaded";
+    } catch (error) {
+      // The engine has logged the damage; the sweep goes on.
+      if (!(error instanceof DamagedStreamError)) throw error;
+      return true;
+    }
+  }
+
+  #waitForDue(): void {
+    if (!this.#stopped) this.#dueTimer = this.#context.clock.after(MIN_PAUSE_MS, () => void this.#lookAtDue());
+  }
+
+  /** Looks at what has come due since the last sweep. */
+  async #lookAtDue(): Promise<void> {
+    const { clock } = this.#context;
+    const waiting = new Set(this.#due.take(clock.nowMs()));
+    try {
+      for (const name of waiting) {
+        if (this.#stopped) return;
+        if (await this.#look(name)) waiting.delete(name);
+      }
+    } catch (fault) {
+      this.#cutShort(fault);
+    }
+    for (const name of waiting) this.#due.add(name, clock.nowMs());
+    this.#waitForDue();
   }
 }

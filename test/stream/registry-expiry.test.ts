@@ -52,6 +52,26 @@ describe("expiry", () => {
     leave();
   });
 
+  test("removes what has left memory within two minutes, though no sweep falls into them", async (t) => {
+    const { engine, registry } = await registryOf(t);
+    registry.start();
+    const directory = new Layout(engine.dir).streamDirectory("s");
+    await registry.create("s", createOf({ ttlSeconds: 45 * 60, text: bytesOf(50) }));
+    const minute = async (): Promise<void> => {
+      for (const stepMs of [29_999, 30_001]) {
+        engine.clock.advance(stepMs);
+        await engine.files.idle();
+      }
+    };
+    for (let minutes = 0; minutes < 44; minutes += 1) await minute();
+    assert.ok(existsSync(directory));
+    const { loaded, sweeps } = registry.figures();
+    assert.equal(loaded, 0);
+    for (let minutes = 0; minutes < 3; minutes += 1) await minute();
+    assert.equal(existsSync(directory), false);
+    assert.deepEqual([registry.figures().sweeps, registry.figures().expired, registry.figures().streams], [sweeps, 1, 0]);
+  });
+
   test("at once is valid: a TTL of 0 and an expiry in the past", async (t) => {
     const { engine, registry } = await registryOf(t);
     assert.equal(gist(await registry.create("zero", createOf({ ttlSeconds: 0 }))), "created");

@@ -1,8 +1,17 @@
 import assert from "node:assert/strict";
+import { EventEmitter } from "node:events";
 import { describe, test } from "node:test";
-import { StorageBusyError, type ListedStream, type Storage } from "../../src/storage/storage.js";
+import {
+  StorageBusyError,
+  type ListedStream,
+  type Storage,
+  type StoredStream,
+  type StreamEvents,
+  type StreamList,
+} from "../../src/storage/storage.js";
 import { KEEP_ALL } from "../../src/stream/loaded/retention.js";
 import type { StreamContext } from "../../src/stream/loaded/stream.js";
+import { NOT_FOUND, TOO_MANY_STREAMS, type Refused } from "../../src/stream/rules/outcome.js";
 import { Sweep } from "../../src/stream/sweep.js";
 import { configOf, keptLog } from "../helpers/engine.js";
 import { ManualClock } from "../helpers/manual-clock.js";
@@ -11,21 +20,64 @@ interface Swept {
   readonly sweep: Sweep;
   readonly clock: ManualClock;
   readonly looked: string[];
+  readonly events: EventEmitter<StreamEvents>;
   readonly lines: readonly { readonly level: string; readonly message: string }[];
 }
+
+interface More extends Partial<Pick<StreamContext, "ttlMode" | "retention">> {
+  readonly isShared?: boolean;
+  readonly maxDueNames?: number;
+  readonly find?: (name: string) => Refused;
+}
+
+const TRIMMED = { trimExcess: () => undefined };
+const MINUTE_MS = 60_000;
 
 function listed(name: string, more: Partial<ListedStream> = {}): ListedStream {
   return { name, config: configOf(), touchedAtMs: 0, tail: 100, isExcess: () => false, ...more };
 }
 
-function sweepOver(list: () => AsyncIterable<ListedStream>, more: Partial<Pick<StreamContext, "ttlMode" | "retention">> = {}): Swept {
+function expiringAt(name: string, expiresAtMs: number): ListedStream {
+  return listed(name, { config: configOf({ expiresAtMs }) });
+}
+
+function sweepOver(list: () => AsyncIterable<ListedStream>, more: More = {}): Swept {
+  const { isShared = false, maxDueNames, find = () => TRIMMED, ...context } = more;
   const clock = new ManualClock(100_000);
   const { log, lines } = keptLog();
   const looked: string[] = [];
-  const storage = { list } as Storage; // a sweep only lists
-  const context = { storage, clock, ttlMode: "sliding" as const, retention: KEEP_ALL, ...more };
-  const sweep = new Sweep(context, log, (name) => void looked.push(name));
-  return { sweep, clock, looked, lines };
+  const events = new EventEmitter<StreamEvents>();
+  const storage = { list, streamList: { events, isShared } as StreamList } as Storage; // a sweep only lists
+  const sweep = new Sweep(
+    { storage, clock, ttlMode: "sliding", retention: KEEP_ALL, ...context },
+    log,
+    (name) => {
+      looked.push(name);
+      return find(name);
+    },
+    maxDueNames,
+  );
+  return { sweep, clock, looked, events, lines };
+}
+
+/** A list of `streams`, and how often it was asked for. */
+function listOf(streams: readonly ListedStream[]): { count: number; readonly list: () => AsyncGenerator<ListedStream> } {
+  const lists = {
+    count: 0,
+    async *list() {
+      lists.count += 1;
+      yield* streams;
+    },
+  };
+  return lists;
+}
+
+/** Lets `minutes` go by, one at a time. */
+async function pass(clock: ManualClock, minutes: number): Promise<void> {
+  for (let minute = 0; minute < minutes; minute += 1) {
+    clock.advance(MINUTE_MS);
+    for (let turn = 0; turn < 4; turn += 1) await turns();
+  }
 }
 
 function turns(): Promise<void> {
@@ -105,5 +157,127 @@ describe("a sweep", () => {
     clock.advance(1e6);
     await turns();
     assert.equal(lists, 2);
+  });
+
+  test("comes ever less often, up to an hour apart", async () => {
+    const lists = listOf([]);
+    const { sweep, clock } = sweepOver(lists.list);
+    sweep.start();
+    await pass(clock, 0);
+    clock.advance(0);
+    await turns();
+    const counts = [];
+    for (const minutes of [2, 2, 4, 8, 16, 32, 60, 60]) {
+      await pass(clock, minutes);
+      counts.push(lists.count);
+    }
+    sweep.stop();
+    assert.deepEqual(counts, [2, 3, 4, 5, 6, 7, 8, 9]);
+  });
+
+  test("comes each minute where other servers make and use streams, and at an eighth of the age that is kept", async () => {
+    for (const [more, sweeps] of [
+      [{ isShared: true }, 61],
+      [{ retention: { ...KEEP_ALL, maxAgeMs: 80 * MINUTE_MS } }, 3 + 56 / 10],
+    ] as const) {
+      const lists = listOf([]);
+      const { sweep, clock } = sweepOver(lists.list, more);
+      sweep.start();
+      clock.advance(0);
+      await turns();
+      await pass(clock, 60);
+      sweep.stop();
+      assert.ok(Math.abs(lists.count - sweeps) <= 2, `${lists.count} sweeps`);
+    }
+  });
+
+  test("remembers what comes due before the next one, also what leaves memory meanwhile", async () => {
+    const at = (minutes: number): number => 100_000 + minutes * MINUTE_MS;
+    const lists = listOf([expiringAt("one", at(45)), expiringAt("two", at(50))]);
+    const { sweep, clock, looked } = sweepOver(lists.list);
+    sweep.start();
+    clock.advance(0);
+    await turns();
+    // The sweep that comes after half an hour remembers for as long.
+    await pass(clock, 35);
+    const sweeps = lists.count;
+    sweep.left("three", at(40));
+    sweep.left("two", at(55));
+    sweep.left("for ever", Infinity);
+    assert.deepEqual(looked, []);
+    const found = [];
+    for (let minutes = 35; minutes < 58; minutes += 1) {
+      await pass(clock, 1);
+      for (const name of looked.splice(0)) found.push([name, minutes]);
+    }
+    sweep.stop();
+    assert.equal(lists.count, sweeps);
+    assert.deepEqual(
+      found.map(([name]) => name),
+      ["three", "one", "two"],
+    );
+    for (const [index, minute] of [40, 45, 55].entries()) assert.ok(Math.abs(Number(found[index]?.[1]) - minute) <= 2, String(found));
+  });
+
+  test("looks again a minute later where there was no room, and not at what is gone", async () => {
+    const { sweep, clock, looked } = sweepOver(listOf([expiringAt("gone", 90_000), expiringAt("waits", 90_000)]).list, {
+      find: (name) => (name === "waits" ? TOO_MANY_STREAMS : NOT_FOUND),
+    });
+    sweep.start();
+    clock.advance(0);
+    await turns();
+    await pass(clock, 1);
+    assert.deepEqual(looked.splice(0), ["gone", "waits", "gone", "waits"]);
+    await pass(clock, 3);
+    assert.deepEqual(looked.splice(0, 3), ["waits", "gone", "waits"]);
+    sweep.stop();
+  });
+
+  test("comes earlier where it can't remember all that comes due", async () => {
+    const left = new Map(Array.from({ length: 100 }, (_, index) => [String(index), 100_000 + (40 + index) * MINUTE_MS]));
+    let lists = 0;
+    const { sweep, clock, looked } = sweepOver(
+      async function* () {
+        lists += 1;
+        for (const [name, dueMs] of left) yield expiringAt(name, dueMs);
+      },
+      {
+        maxDueNames: 10,
+        find(name) {
+          left.delete(name);
+          return NOT_FOUND;
+        },
+      },
+    );
+    sweep.start();
+    clock.advance(0);
+    await turns();
+    const lateBy: number[] = [];
+    for (let minute = 1; minute < 200; minute += 1) {
+      await pass(clock, 1);
+      for (const name of looked.splice(0)) lateBy.push(minute - 40 - Number(name));
+    }
+    sweep.stop();
+    assert.deepEqual([lateBy.length, left.size], [100, 0]);
+    assert.ok(lists < 40, `${lists} sweeps`);
+    assert.ok(
+      lateBy.every((late) => late >= 0 && late <= 3),
+      String(lateBy),
+    );
+  });
+
+  test("knows how many streams there are, between two as well", async () => {
+    const { sweep, clock, events } = sweepOver(listOf([listed("a"), listed("b")]).list);
+    sweep.start();
+    events.emit("deleted", "before the first");
+    assert.equal(sweep.figures.streams, null);
+    clock.advance(0);
+    await turns();
+    assert.equal(sweep.figures.streams, 2);
+    for (let made = 0; made < 3; made += 1) events.emit("created", {} as StoredStream); // it only counts
+    events.emit("deleted", "a");
+    assert.equal(sweep.figures.streams, 4);
+    sweep.stop();
+    assert.deepEqual(events.eventNames(), []);
   });
 });

@@ -30,6 +30,7 @@ export interface StreamListOptions extends Pick<NameIndexOptions, "nameLog" | "m
 /** Lists streams by name: the names are in memory once they are asked for, the rest is looked up for each. */
 export class FileStreamList implements StreamList {
   readonly events: EventEmitter<StreamEvents>;
+  readonly isShared = false;
   readonly #parts: Pick<StreamFiles, "files" | "layout" | "log">;
   readonly #options: StreamListOptions;
   readonly #names: NameIndex;

@@ -32,6 +32,7 @@ const MAX_TOLD = 10_000;
 /** Lists streams by name: the names are in memory once they are asked for; front ends tell each other of new ones. */
 export class ClusterList implements StreamList {
   readonly events = new EventEmitter<StreamEvents>();
+  readonly isShared = true;
   readonly #log: ReplicatedLog;
   readonly #clock: Pick<Clock, "nowMs">;
   readonly #look: (name: string) => Promise<StoredStream | null>;

@@ -56,8 +56,11 @@ export function formatOf(contentType: string): StreamFormat {
   return format;
 }
 
-/** How SSE data events carry a stream of this content type (docs/api.md, Follow): they are UTF-8 themselves. */
-export function sseEncodingOf(contentType: string): "json" | "text" | "base64" {
+/** How SSE data events carry bytes (docs/api.md, Follow). */
+export type SseEncoding = "json" | "text" | "base64";
+
+/** How they carry a stream of this content type: they are UTF-8 themselves. */
+export function sseEncodingOf(contentType: string): SseEncoding {
   const mediaType = mediaTypeOf(contentType);
   if (mediaType === JSON_MEDIA_TYPE) return "json";
   return mediaType.startsWith("text/") && !OTHER_CHARSET.test(contentType) ? "text" : "base64";

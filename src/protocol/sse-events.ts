@@ -1,5 +1,7 @@
 // Encodes Server-Sent Events.
 
+import type { SseEncoding } from "./content-type.js";
+
 /** The contents of a control event (docs/api.md, Follow). `cursor` is `null` only where the stream is closed. */
 export interface ControlFields {
   /** Offset token to read from next. */
@@ -44,6 +46,7 @@ const EMPTY_JSON_EVENT = "event: data\ndata:[\ndata:]\n\n";
 const JSON_EVENT = { opening: "event: data\ndata:[\n", closing: "\ndata:]\n\n" };
 const TEXT_EVENT = { opening: "event: data\n", closing: "\n\n" };
 const BASE64_OPENING = "event: data\ndata:";
+const NOTHING = Buffer.alloc(0);
 /** What each line gets at most: `data:`, and a space before one of its own. */
 const MAX_LINE_START_BYTES = 6;
 /** Lines that are shorter than this on average are copied byte by byte, which is faster than a call for each. */
@@ -54,16 +57,16 @@ const BASE64_SLICE_BYTES = 48 * 1024;
 /**
  * A data event (docs/api.md, Follow). `json` takes whole stored messages, each ending with `,\n`, and sends one array
  * with a message on each line; `text` sends a line for each of the payload's, whatever ends it; `base64` sends one
- * line.
+ * line. `after` is what follows it, in the same memory: a copy of some MB costs as much as the event.
  */
-export function encodeDataEvent(bytes: Buffer, encoding: "json" | "text" | "base64"): Buffer {
+export function encodeDataEvent(bytes: Buffer, encoding: SseEncoding, after: Buffer = NOTHING): Buffer {
   switch (encoding) {
     case "json":
-      return jsonEvent(bytes);
+      return jsonEvent(bytes, after);
     case "text":
-      return eventOfLines(withLineFeeds(bytes), TEXT_EVENT);
+      return eventOfLines(withLineFeeds(bytes), TEXT_EVENT, after);
     case "base64":
-      return base64Event(bytes);
+      return base64Event(bytes, after);
   }
 }
 
@@ -82,9 +85,9 @@ export function encodeControlEvent(fields: ControlFields): Buffer {
 }
 
 /** Stored messages are lines already, and no message begins with a space: only the last comma is removed. */
-function jsonEvent(stored: Buffer): Buffer {
-  if (stored.length === 0) return Buffer.from(EMPTY_JSON_EVENT, "latin1");
-  return eventOfLines(stored.subarray(0, stored.length - 2), JSON_EVENT);
+function jsonEvent(stored: Buffer, after: Buffer): Buffer {
+  if (stored.length === 0) return Buffer.concat([Buffer.from(EMPTY_JSON_EVENT, "latin1"), after]);
+  return eventOfLines(stored.subarray(0, stored.length - 2), JSON_EVENT, after);
 }
 
 function withLineFeeds(text: Buffer): Buffer {
@@ -93,9 +96,9 @@ function withLineFeeds(text: Buffer): Buffer {
 }
 
 /** An event of these lines. It is made of bytes: strings of some MB take a hundred times as long. */
-function eventOfLines(lines: Buffer, { opening, closing }: typeof JSON_EVENT): Buffer {
+function eventOfLines(lines: Buffer, { opening, closing }: typeof JSON_EVENT, after: Buffer): Buffer {
   const count = countOfLines(lines);
-  const mostBytes = opening.length + lines.length + count * MAX_LINE_START_BYTES + closing.length;
+  const mostBytes = opening.length + lines.length + count * MAX_LINE_START_BYTES + closing.length + after.length;
   const event = Buffer.allocUnsafe(mostBytes);
   let at = event.write(opening, "latin1");
   const copyLine = lines.length < count * SHORT_LINE_BYTES ? copyShortLine : copyLongLine;
@@ -108,6 +111,7 @@ function eventOfLines(lines: Buffer, { opening, closing }: typeof JSON_EVENT): B
     at += length;
   }
   at += event.write(closing, at, "latin1");
+  at += after.copy(event, at);
   return event.subarray(0, at);
 }
 
@@ -144,11 +148,14 @@ function copyShortLine(lines: Buffer, from: number, event: Buffer, at: number): 
   return length;
 }
 
-function base64Event(bytes: Buffer): Buffer {
-  const event = Buffer.allocUnsafe(BASE64_OPENING.length + Math.ceil(bytes.length / 3) * 4 + TEXT_EVENT.closing.length);
+function base64Event(bytes: Buffer, after: Buffer): Buffer {
+  const { closing } = TEXT_EVENT;
+  const lineBytes = Math.ceil(bytes.length / 3) * 4;
+  const event = Buffer.allocUnsafe(BASE64_OPENING.length + lineBytes + closing.length + after.length);
   let at = event.write(BASE64_OPENING, "latin1");
   for (let from = 0; from < bytes.length; from += BASE64_SLICE_BYTES)
     at += event.write(bytes.toString("base64", from, from + BASE64_SLICE_BYTES), at, "latin1");
-  event.write(TEXT_EVENT.closing, at, "latin1");
+  at += event.write(closing, at, "latin1");
+  after.copy(event, at);
   return event;
 }

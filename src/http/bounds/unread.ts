@@ -106,15 +106,19 @@ export class UnreadAnswers {
     return this.#small.room.bytes + this.#large.room.bytes;
   }
 
-  /** Whether a client may be sent `body`: false when there is no room for its kind and nothing to evict. */
-  admits(body: Buffer, { client }: Pick<Sender, "client">): boolean {
-    const { length } = body;
+  /**
+   * Whether a client may be sent `body`, or so many bytes that are yet to be made: false when there is no room for
+   * their kind and nothing to evict.
+   */
+  admits(body: Buffer | number, { client }: Pick<Sender, "client">): boolean {
+    const length = typeof body === "number" ? body : body.length;
     if (length <= TINY_ANSWER_BYTES) return true;
     const { room, shared } = this.#roomFor(length);
-    if (room.fits(length) || room.fits(shared.addedBy(body.buffer, length))) return true;
+    const memory = typeof body === "number" ? null : body.buffer;
+    if (room.fits(length) || room.fits(shared.addedBy(memory, length))) return true;
     room.makeRoom(length, client, null);
     // The body may have shared memory with what was evicted.
-    return room.fits(shared.addedBy(body.buffer, length));
+    return room.fits(shared.addedBy(memory, length));
   }
 
   /**

@@ -80,18 +80,26 @@ export abstract class SseConnection {
     this.exchange.onRightEnd(() => this.finish());
   }
 
-  /** Whether memory has room for events. Else the answer ends: the client comes back, and finds room or not. */
-  protected admits(events: Buffer): boolean {
+  /**
+   * Whether memory has room for events, or for so many bytes of them. Else the answer ends: the client comes back, and
+   * finds room or not.
+   */
+  protected admits(events: Buffer | number): boolean {
     const isAdmitted = this.context.unread.admits(events, this.exchange);
     if (!isAdmitted) this.finish();
     return isAdmitted;
   }
 
-  /** Sends whole events, which were admitted. Returns whether there is room for more. */
-  protected write(events: Buffer, nowMs: number): boolean {
+  /** Sends whole events, which were admitted, after an `opening` if there is one. Returns whether more has room. */
+  protected write(events: Buffer, nowMs: number, opening: Buffer | null = null): boolean {
+    const out = this.#hasBegun ? this.#out : this.exchange.res;
     this.sentAtMs = nowMs;
+    if (opening !== null) {
+      this.context.inFlight.sent(this.exchange, opening);
+      out.write(opening);
+    }
     this.context.inFlight.sent(this.exchange, events);
-    const isRoomLeft = (this.#hasBegun ? this.#out : this.exchange.res).write(events);
+    const isRoomLeft = out.write(events);
     if (!this.#hasBegun) this.#begun();
     if (!isRoomLeft) this.#unread ??= this.context.unread.add(this.exchange, events);
     return isRoomLeft;

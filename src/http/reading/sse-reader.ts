@@ -129,6 +129,8 @@ export class SseReader extends SseConnection {
   }
 
   #sendChunk({ from, to, bytes }: Chunk, isRest: boolean): void {
+    // What no memory is left for need not be encoded.
+    if (bytes.length > BACKLOG_EVENT_BYTES && !this.admits(bytes.length)) return;
     // The stream may have moved on since the chunk was read.
     const upToDate = to === this.#stream.tail;
     const closed = upToDate && this.#stream.closed;
@@ -146,20 +148,22 @@ export class SseReader extends SseConnection {
     // The client has ended its side: Node ends this one as soon as all waiting bytes are out.
     if (!this.isWritable) return this.#block();
     const tellsNothing = stretch.isEmpty && this.hasBegun && (this.#hasToldTail || !stretch.upToDate);
-    const events = tellsNothing ? null : this.#eventsOf(stretch, current);
+    const events = tellsNothing ? null : stretch.encoded(this.#cursorAt(current));
     if (events !== null && !this.admits(events)) return;
     this.position = stretch.to;
     this.#next = stretch.to;
     if (events === null) return;
-    const isRoomLeft = this.write(events, nowMs);
+    const isRoomLeft = this.#write(events, nowMs);
     this.#hasToldTail = stretch.upToDate;
     if (stretch.closed) this.finish();
     else if (!isRoomLeft) this.#block();
   }
 
-  #eventsOf(stretch: SseStretch, current: string): Buffer {
-    const events = stretch.encoded(this.#cursorAt(current));
-    return this.hasBegun ? events : Buffer.concat([encodeRetry(this.#retryMs), events]);
+  #write(events: Buffer, nowMs: number): boolean {
+    if (this.hasBegun) return this.write(events, nowMs);
+    const retry = encodeRetry(this.#retryMs);
+    if (events.length > BACKLOG_EVENT_BYTES) return this.write(events, nowMs, retry);
+    return this.write(Buffer.concat([retry, events]), nowMs);
   }
 
   #block(): void {

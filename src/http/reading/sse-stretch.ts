@@ -1,6 +1,6 @@
 // Encodes a stretch of a stream as events, once for all readers.
 
-import { sseEncodingOf } from "../../protocol/content-type.js";
+import { sseEncodingOf, type SseEncoding } from "../../protocol/content-type.js";
 import { encodeControlEvent, encodeDataEvent } from "../../protocol/sse-events.js";
 import { completeTextLength } from "../../protocol/utf8.js";
 import type { Position, Stream } from "../../stream/loaded/stream.js";
@@ -19,9 +19,9 @@ export interface Stretch {
   readonly isRest?: boolean;
 }
 
-/** A data event without the control event that follows it. */
-interface EncodedData {
-  readonly data: Buffer;
+/** What one data event tells. */
+interface Piece {
+  readonly bytes: Buffer;
   readonly nextOffset: string;
 }
 
@@ -42,22 +42,26 @@ export class SseStretch {
   readonly closed: boolean;
   readonly upToDate: boolean;
   readonly #endOffset: string;
-  readonly #events: readonly EncodedData[];
+  readonly #encoding: SseEncoding;
+  readonly #pieces: readonly Piece[];
+  /** Their data events, without the control events that follow them, once the first reader has got them. */
+  readonly #data: Buffer[] = [];
   readonly #encodings = new Map<string, Buffer>();
 
   constructor(stream: Stream, stretch: Stretch) {
-    const { events, to } = encodeStretch(stream, stretch);
+    this.#encoding = sseEncodingOf(stream.config.contentType);
+    const { pieces, to } = piecesOf(stream, stretch, this.#encoding);
     this.from = stretch.from;
     this.to = to;
     this.closed = stretch.closed;
     this.upToDate = stretch.upToDate;
     this.#endOffset = stream.offsetAt(to);
-    this.#events = events;
+    this.#pieces = pieces;
   }
 
   /** Whether it has nothing for a reader. */
   get isEmpty(): boolean {
-    return this.#events.length === 0 && !this.closed;
+    return this.#pieces.length === 0 && !this.closed;
   }
 
   /** All its events, for readers with this cursor. An empty stretch still says where the reader stands. */
@@ -70,17 +74,25 @@ export class SseStretch {
   }
 
   #encode(cursor: string): Buffer {
-    const last = this.#events.length - 1;
+    const last = this.#pieces.length - 1;
     if (last < 0) return this.#finalControl(cursor);
-    const parts = this.#events.flatMap(({ data, nextOffset }, at) => {
-      return [
-        data,
-        at === last
-          ? this.#finalControl(cursor)
-          : encodeControlEvent({ nextOffset, cursor, upToDate: false, closed: false }),
-      ];
+    const events = this.#pieces.map(({ bytes, nextOffset }, at) => {
+      const isLast = at === last;
+      const control = isLast
+        ? this.#finalControl(cursor)
+        : encodeControlEvent({ nextOffset, cursor, upToDate: false, closed: false });
+      return this.#event(bytes, at, control);
     });
-    return Buffer.concat(parts);
+    const [only] = events;
+    return only !== undefined && last === 0 ? only : Buffer.concat(events);
+  }
+
+  #event(bytes: Buffer, at: number, control: Buffer): Buffer {
+    const known = this.#data[at];
+    if (known !== undefined) return Buffer.concat([known, control]);
+    const event = encodeDataEvent(bytes, this.#encoding, control);
+    this.#data[at] = event.subarray(0, event.length - control.length);
+    return event;
   }
 
   #finalControl(cursor: string): Buffer {
@@ -94,12 +106,12 @@ export class SseStretch {
   }
 }
 
-function encodeStretch(
+function piecesOf(
   stream: Stream,
   { from, bytes, ends, upToDate, closed, isRest = false }: Stretch,
-): { events: EncodedData[]; to: Position } {
-  const encoding = sseEncodingOf(stream.config.contentType);
-  const events: EncodedData[] = [];
+  encoding: SseEncoding,
+): { pieces: Piece[]; to: Position } {
+  const pieces: Piece[] = [];
   let start = from;
   for (const [at, end] of ends.entries()) {
     const piece = bytes.subarray(start - from, end - from);
@@ -107,9 +119,9 @@ function encodeStretch(
     const length = holdsBack ? sendableLength(piece, upToDate) : piece.length;
     if (length === 0) continue;
     start += length;
-    events.push({ data: encodeDataEvent(piece.subarray(0, length), encoding), nextOffset: stream.offsetAt(start) });
+    pieces.push({ bytes: piece.subarray(0, length), nextOffset: stream.offsetAt(start) });
   }
-  return { events, to: start };
+  return { pieces, to: start };
 }
 
 /** An incomplete character waits for its rest; so does a CR whose LF may follow in the next chunk. */

@@ -5,11 +5,12 @@ import { describe, test } from "node:test";
 import { DirectRequest } from "../../../src/http/node/direct-request.js";
 import { OwnResponse } from "../../../src/http/node/own-response.js";
 import { createHandler } from "../../../src/server.js";
+import { AcceptedSockets } from "../../helpers/accepted-sockets.js";
 import { connectionTo } from "../../helpers/raw-connection.js";
 import { follow, nextPair } from "../../helpers/sse-client.js";
 import { fileIn, flipBit } from "../../helpers/spoilt-files.js";
 import { tempDir } from "../../helpers/temp-dir.js";
-import { startServer } from "../../helpers/test-server.js";
+import { requestBytes, startServer } from "../../helpers/test-server.js";
 import { parseEventStream } from "../../protocol/event-stream-parser.js";
 
 const TEXT = { "Content-Type": "text/plain" };
@@ -87,6 +88,22 @@ describe("the backlog of an SSE reader", () => {
     assert.ok((await next()).equals(before));
     await server.send("POST", "a", { headers, body: after });
     assert.ok((await next()).equals(after));
+  });
+
+  test("of a long append leaves others their turn, however many ask for it at once", async (context) => {
+    const server = await startServer(context);
+    const headers = { "Content-Type": "application/octet-stream" };
+    await server.send("PUT", "a", { headers, body: Buffer.alloc(8_000_000, 1) });
+    await server.send("PUT", "b", { headers: TEXT, body: "b" });
+    const accepted = new AcceptedSockets(context);
+    const stranger = await server.connect();
+    const readers = await Promise.all(Array.from({ length: 20 }, () => server.begin("GET", "b?offset=-1")));
+    for (const reader of readers) assert.equal((await reader.answer()).text, "b");
+    for (const reader of readers) reader.write(requestBytes("GET", "a?offset=-1&live=sse"));
+    stranger.write(requestBytes("GET", "b?offset=-1"));
+    assert.equal((await stranger.answer()).text, "b");
+    const sent = readers.filter(({ socket }) => accepted.otherEndOf(socket).bytesWritten > 8_000_000);
+    assert.ok(sent.length < 8, `${sent.length} readers were first`);
   });
 
   test("has an append of text up to the length of a chunk in one event, also of those that were there before", async (context) => {

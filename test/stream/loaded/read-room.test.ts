@@ -37,7 +37,7 @@ describe("the room for reads", () => {
     const all = [48, 48, 48, 1, 1].map((mib) => reads.begin(room, mib * MIB));
     await turn();
     assert.equal(reads.begun, 2, "also those that would fit: large ones would never have their turn");
-    assert.equal(reads.retained, 3);
+    assert.equal(reads.retained, 4);
     reads.end(1);
     assert.equal(await all[0], 1);
     assert.equal(reads.begun, 2, "who has it counts it first");
@@ -63,6 +63,44 @@ describe("the room for reads", () => {
     await next;
   });
 
+  test("begins and hands out little in a turn of the event loop, or one that is long", async () => {
+    const room = new ReadRoom();
+    const { stream } = new Reads();
+    const turns: number[] = [];
+    let [now, isOver] = [0, false];
+    setImmediate(function tick() {
+      now += 1;
+      if (!isOver) setImmediate(tick);
+    });
+    const noteTurn = (): void => void turns.push(now);
+    const there = Array.from({ length: 5 }, async () => room.use(stream, 2 * MIB, undefined, noteTurn));
+    await Promise.all(there);
+    assert.deepEqual(turns.splice(0), [0, 0, 1, 1, 2]);
+    await turn();
+    // What comes from the disk at once, of which more is read than is handed out.
+    const coming = Array.from({ length: 3 }, async () => {
+      await room.use(stream, 16 * MIB, undefined, turn);
+      noteTurn();
+    });
+    await Promise.all(coming);
+    isOver = true;
+    assert.equal(new Set(turns).size, 3, String(turns));
+  });
+
+  test("hands out nothing for clients that have gone", async () => {
+    const room = new ReadRoom();
+    const reads = new Reads();
+    const clients = [{ isGone: false }, { isGone: false }];
+    const found = clients.map((client) => reads.begin(room, 3 * MIB, client));
+    await turn();
+    reads.end(1);
+    reads.end(2);
+    for (const client of clients) client.isGone = true;
+    for (const { status } of await Promise.allSettled(found)) assert.equal(status, "rejected");
+    await turn();
+    assert.equal(await Promise.resolve(room.use(reads.stream, MAX_READ_BYTES, undefined, () => 3)), 3);
+  });
+
   test("is free again after what was there at once, and after faults", async () => {
     const room = new ReadRoom();
     const { stream } = new Reads();
@@ -74,6 +112,7 @@ describe("the room for reads", () => {
     const fails = (): never => {
       throw new Error("a fault");
     };
+    await turn();
     assert.throws(() => room.use(stream, all, undefined, fails), /a fault/);
     await assert.rejects(async () => room.use(stream, all, undefined, () => Promise.reject(new Error("a fault"))), /a fault/);
     await turn();

@@ -149,7 +149,7 @@ describe("who asks on and on and reads nothing", () => {
 
   test("is seen to leave", async (t) => {
     const { client, connection } = await flooded(t);
-    const closed = once(connection, "close");
+    const closed = new Promise((resolve) => connection.once("close", resolve));
     client.destroy();
     await closed;
   });

@@ -110,7 +110,7 @@ async function idOf(files: SystemFiles, layout: Layout): Promise<Buffer> {
   throw new DirectoryError(`${layout.root} is not a data directory of streamdir: ${layout.marker} is missing`);
 }
 
-/** Whoever runs the backup may have put a part of the directory elsewhere; others could have root copy what is root's. */
+/** Who runs the backup may have put a part of the directory elsewhere; others could have root copy what is root's. */
 async function assertOwnLink(files: SystemFiles, path: string): Promise<void> {
   const status = await files.linkStatus(path);
   if (status?.kind !== "link" || [0, process.geteuid?.()].includes(status.owner)) return;

@@ -11,7 +11,7 @@ export interface Files {
   readonly reserve?: DescriptorReserve;
   /**
    * Opens a file: `read` needs it to exist, and so does `whole`, which is for a file that is read at once and
-   * closed, and `plain`, which takes nothing but a file, and no link to one; `write` makes it where it is missing, `log`
+   * closed, and `plain`, which takes nothing but a file, no link to one; `write` makes it where it is missing, `log`
    * also syncs each write, and so does `replacement`, which makes it anew. None of these three goes through a link.
    */
   open(path: string, mode: OpenMode): Promise<OpenFile>;

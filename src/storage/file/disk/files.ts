@@ -89,16 +89,7 @@ export function systemFiles(durable: boolean, withheld = 0): SystemFiles {
   const dataSync = durable && constants.O_DSYNC !== undefined ? constants.O_DSYNC : 0;
   // Where the system has no O_DSYNC, a write to the log is followed by a sync of its own.
   const syncAfterWrite = durable && dataSync === 0;
-  const flags: Record<OpenMode, number> = {
-    // What somebody put in a file's place, like a pipe, must not be waited for.
-    read: constants.O_RDONLY | (constants.O_NONBLOCK ?? 0),
-    whole: constants.O_RDONLY | (constants.O_NONBLOCK ?? 0),
-    plain: constants.O_RDONLY | (constants.O_NONBLOCK ?? 0) | NO_FOLLOW,
-    // Nor is anything written through a link that somebody put there: root would write wherever it leads.
-    write: constants.O_RDWR | constants.O_CREAT | NO_FOLLOW,
-    log: constants.O_RDWR | constants.O_CREAT | NO_FOLLOW | dataSync,
-    replacement: constants.O_RDWR | constants.O_CREAT | constants.O_EXCL | dataSync,
-  };
+  const flags = flagsWith(dataSync);
   const openFile = async (
     path: string,
     bits: number,
@@ -160,6 +151,20 @@ export function systemFiles(durable: boolean, withheld = 0): SystemFiles {
     linkStatus: (path) => statusOf(path, lstat),
     link: (from, to) => completed((done) => link(from, to, done)),
     connect: (path) => onShortPath(path, connectOn),
+  };
+}
+
+/** How the system is to open a file; what is to be synced with each write is so by `dataSync`. */
+function flagsWith(dataSync: number): Record<OpenMode, number> {
+  return {
+    // What somebody put in a file's place, like a pipe, must not be waited for.
+    read: constants.O_RDONLY | (constants.O_NONBLOCK ?? 0),
+    whole: constants.O_RDONLY | (constants.O_NONBLOCK ?? 0),
+    plain: constants.O_RDONLY | (constants.O_NONBLOCK ?? 0) | NO_FOLLOW,
+    // Nor is anything written through a link that somebody put there: root would write wherever it leads.
+    write: constants.O_RDWR | constants.O_CREAT | NO_FOLLOW,
+    log: constants.O_RDWR | constants.O_CREAT | NO_FOLLOW | dataSync,
+    replacement: constants.O_RDWR | constants.O_CREAT | constants.O_EXCL | dataSync,
   };
 }
 

@@ -55,10 +55,7 @@ export class Control {
     });
     // The other side left early, as one does that only checks whether a process is there.
     connection.on("error", () => connection.destroy());
-    const speaker: Speaker = {
-      say: (line) => void (connection.writable && connection.write(lineOf(line))),
-      end: (line) => void (connection.writable && connection.end(lineOf(line))),
-    };
+    const speaker = speakerOn(connection);
     const hear = (request: string): void => {
       if (connection.writableEnded) return;
       if (hearer !== null) return hearer.heard(request);
@@ -72,6 +69,22 @@ export class Control {
     );
     connection.write(this.#greeting);
   }
+}
+
+/** Hears nothing of who does not read what is said: it would all be kept here. */
+function speakerOn(connection: Socket): Speaker {
+  connection.on("drain", () => connection.resume());
+  return {
+    say: (line) => {
+      if (connection.writable && !connection.write(lineOf(line))) connection.pause();
+    },
+    end: (line) => {
+      if (!connection.writable) return;
+      // Its other end is to be seen, and after a last line nothing drains.
+      connection.end(lineOf(line));
+      connection.resume();
+    },
+  };
 }
 
 /** Cuts what arrives into lines; `tooLong` is called when one has more than 4 KiB, and nothing is heard after that. */

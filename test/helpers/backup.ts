@@ -58,7 +58,7 @@ export function filesWith(before: (call: string, path: string) => Promise<void> 
 /** Files of which this one can't be opened or looked at, or these. */
 export function without(unread: string | RegExp): SystemFiles {
   return filesWith((call, path) => {
-    if ((typeof unread === "string" ? path === unread : unread.test(path)) && ["open", "status", "list"].includes(call))
+    if ((typeof unread === "string" ? path === unread : unread.test(path)) && ["open", "linkStatus", "list"].includes(call))
       throw diskError("EIO");
   });
 }

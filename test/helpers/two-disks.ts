@@ -83,15 +83,19 @@ export class TwoDisks implements SystemFiles {
     return this.#on(path, (files, at) => files.reach(at));
   }
 
-  async status(path: string): Promise<FileStatus | null> {
-    if (this.#isReal(path)) return this.#real.status(path);
+  status(path: string): Promise<FileStatus | null> {
+    return this.#isReal(path) ? this.#real.status(path) : this.linkStatus(path);
+  }
+
+  async linkStatus(path: string): Promise<FileStatus | null> {
+    if (this.#isReal(path)) return this.#real.linkStatus(path);
     const at = normalize(path);
     if (!this.#disk.exists(at)) return null;
     const content = this.#disk.contentOf(at);
     const node = content === null ? this.#disk.directoryAt(at) : this.#disk.fileAt(at);
     let inode = this.#inodes.get(node);
     if (inode === undefined) this.#inodes.set(node, (inode = this.#count += 1));
-    return { size: content?.length ?? 0, isDirectory: content === null, device: -1, inode, links: 1 };
+    return { size: content?.length ?? 0, kind: content === null ? "directory" : "file", owner: 0, device: -1, inode, links: 1 };
   }
 
   link(): Promise<void> {

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import { connect, createServer, type Socket } from "node:net";
 import { join } from "node:path";
-import { test, type TestContext } from "node:test";
+import { describe, test, type TestContext } from "node:test";
 import { Control, type Conversation, type Speaker } from "../../src/ops/control.js";
 import { packageVersion } from "../../src/ops/version.js";
 import { ManualClock } from "../helpers/manual-clock.js";
@@ -116,4 +116,41 @@ test("a conversation that ends at once, or hears a line that is too long, ends t
   const other = await begin(t, new Map([["long", long]]));
   other.client.write(`{"command":"long"}\n${"x".repeat(5000)}`);
   assert.equal(await other.answer, `${GREETING}{"error":"request-too-long"}\n`);
+});
+
+describe("who asks on and on and reads nothing", () => {
+  const REQUESTS = 400_000;
+  const echo: Conversation = (speaker) => ({ heard: () => speaker.say({ answer: "a" }), left: () => undefined });
+
+  async function flooded(t: TestContext): Promise<{ client: Socket; connection: Socket }> {
+    const control = new Control(new ManualClock(), new Map([["echo", echo]]));
+    const path = join(tempDir(), "a");
+    const server = createServer((connection) => control.serve(connection));
+    await new Promise<void>((resolve) => void server.listen(path, resolve));
+    t.after(() => void server.close());
+    const accepted = once(server, "connection");
+    const client = connect(path);
+    // It leaves with requests unsent.
+    client.on("error", () => undefined);
+    t.after(() => void client.destroy());
+    client.write(`{"command":"echo"}\n${"r\n".repeat(REQUESTS)}`);
+    const [connection] = (await accepted) as [Socket];
+    await until(() => connection.isPaused() || connection.writableLength > 1024 * 1024);
+    return { client, connection };
+  }
+
+  test("is not heard until it reads, and then answered in full", async (t) => {
+    const { client, connection } = await flooded(t);
+    assert.ok(connection.writableLength <= 1024 * 1024, `${connection.writableLength} bytes are kept`);
+    let lines = 0;
+    client.setEncoding("utf8").on("data", (chunk: string) => (lines += chunk.split("\n").length - 1));
+    await until(() => lines === REQUESTS + 1);
+  });
+
+  test("is seen to leave", async (t) => {
+    const { client, connection } = await flooded(t);
+    const closed = new Promise((resolve) => connection.once("close", resolve));
+    client.destroy();
+    await closed;
+  });
 });

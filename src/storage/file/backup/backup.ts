@@ -15,8 +15,9 @@ import { copyWhole, readRange, unshare } from "./file-copy.js";
 import { JournalCopy, type LatePayload } from "./journal-copy.js";
 import { openSource, PinLostError, type Source } from "./source.js";
 import { StreamCopy, type CopyPlaces } from "./stream-copy.js";
+import { ownDirectory, ownFile } from "./own-places.js";
 import { Tally, type Trouble } from "./tally.js";
-import { isUnreadable, readingFrom } from "./unreadable.js";
+import { assertNoLink, isUnreadable, readingFrom } from "./unreadable.js";
 
 /** How far a backup is. */
 export interface BackupProgress {
@@ -70,6 +71,7 @@ export async function backUp(options: BackupOptions): Promise<BackupSummary> {
   const destination = await Destination.open(dest, { files, from, directoryId, force, log });
   try {
     const { layout: to, doubts } = destination;
+    for (const path of [from.streams, from.journal]) await assertOwnLink(files, path);
     const places = { files, from, to, doubts, tally: new Tally(), stop };
     for (let pass = 1; ; pass += 1) {
       stop.throwIfAborted();
@@ -108,6 +110,13 @@ async function idOf(files: SystemFiles, layout: Layout): Promise<Buffer> {
   throw new DirectoryError(`${layout.root} is not a data directory of streamdir: ${layout.marker} is missing`);
 }
 
+/** Who runs the backup may have put a part of the directory elsewhere; others could have root copy what is root's. */
+async function assertOwnLink(files: SystemFiles, path: string): Promise<void> {
+  const status = await files.linkStatus(path);
+  if (status?.kind !== "link" || [0, process.geteuid?.()].includes(status.owner)) return;
+  throw new DirectoryError(`${path} is a symbolic link of another user: run the backup as that user`);
+}
+
 interface PassParts {
   readonly places: CopyPlaces;
   readonly source: Source;
@@ -124,6 +133,8 @@ class Pass {
   #total = 0;
   #done = 0;
   #troubles = 0;
+  /** Of the 256 directories of streams, those that are links, which are left out. */
+  readonly #linked: Trouble[] = [];
 
   constructor(options: BackupOptions, parts: PassParts) {
     this.#options = options;
@@ -137,8 +148,9 @@ class Pass {
     const { files, from, to, tally } = places;
     // What would end it is looked for first: until then, the earlier backup is whole.
     if (!source.isServed) await this.#journal.assertSound();
-    const shards = (await files.list(from.streams)).filter(isShardName);
-    await destination.assertNoneLost(shards);
+    const all = (await files.list(from.streams)).filter(isShardName);
+    await destination.assertNoneLost(all);
+    const shards = await this.#withoutLinked(all);
     for (const shard of shards) this.#total += (await files.list(join(from.streams, shard))).length;
     this.#options.stop.throwIfAborted();
     await destination.begin();
@@ -152,6 +164,22 @@ class Pass {
     for (const shard of shards) await files.syncDirectory(join(to.streams, shard));
     await destination.complete(asOf);
     return { tally, troubles: this.#troubles };
+  }
+
+  async #withoutLinked(shards: readonly string[]): Promise<string[]> {
+    const { files, from } = this.#parts.places;
+    const own: string[] = [];
+    for (const shard of shards) {
+      const file = join(from.streams, shard);
+      try {
+        await assertNoLink(files, file);
+        own.push(shard);
+      } catch (error) {
+        if (!isUnreadable(error, from)) throw error;
+        this.#linked.push({ stream: null, file, problem: error.problem });
+      }
+    }
+    return own;
   }
 
   async #copyStreams(shards: readonly string[]): Promise<void> {
@@ -218,13 +246,14 @@ class Pass {
     const { id, name } = identity;
     if (this.#journal.isGone(id, position + length)) return true;
     const target = to.streamDirectory(name);
+    await ownDirectory(files, target);
     const read = await readSidecarIn(files, target);
     const own = read?.kind === "sound" && read.sidecar.id === id ? read.sidecar : null;
     if (own !== null && !own.claimed && own.batch >= batch) return true;
     // What is wrong with its files was reported.
     if (own === null && !this.#journal.creates(target)) return true;
     const path = segmentPath(from.streamDirectory(name), segmentStart);
-    const bytes = await readRange(files, path, position - segmentStart, length).catch((error: unknown) => {
+    const bytes = await readLate(files, path, position - segmentStart, length).catch((error: unknown) => {
       if (isUnreadable(error, from)) return null;
       throw error;
     });
@@ -236,7 +265,7 @@ class Pass {
       tally.changedStreams += 1;
     }
     const copy = segmentPath(target, segmentStart);
-    if (((await files.status(copy))?.links ?? 1) > 1) await unshare(files, copy);
+    if (((await ownFile(files, copy))?.links ?? 1) > 1) await unshare(files, copy);
     const file = await files.open(copy, "write");
     try {
       await file.write(bytes, position - segmentStart);
@@ -264,13 +293,19 @@ class Pass {
       await this.#streams.doubt(dirname(file));
       this.#report({ stream, file, problem });
     }
-    for (const trouble of this.#streams.found.damaged) this.#report(trouble);
+    for (const trouble of [...this.#linked, ...this.#streams.found.damaged]) this.#report(trouble);
   }
 
   #report(trouble: Trouble): void {
     this.#troubles += 1;
     this.#options.report(trouble);
   }
+}
+
+/** What {@link readRange} gives where no directory on the way is a link. */
+async function readLate(files: SystemFiles, path: string, position: number, length: number): Promise<Buffer | null> {
+  for (const directory of [dirname(dirname(path)), dirname(path)]) await assertNoLink(files, directory);
+  return readRange(files, path, position, length);
 }
 
 /** Waits for all of `work`, also when some fails: nothing must go on behind the caller's back. */
@@ -294,15 +329,18 @@ async function copyTree(
     report({ stream: null, file: error.path, problem: error.problem });
     return null;
   };
-  const names = await readingFrom(source, () => files.list(source)).catch(tell);
+  const names = await assertNoLink(files, source)
+    .then(() => readingFrom(source, () => files.list(source)))
+    .catch(tell);
   if (names === null) return;
+  await ownDirectory(files, target);
   if (names.length === 0) return files.removeTree(target);
   await files.makeDirectory(target);
   for (const name of names) {
     const [path, copy] = [join(source, name), join(target, name)];
-    const status = await readingFrom(path, () => files.status(path)).catch(tell);
-    if (status?.isDirectory === true) await copyTree(places, report, path, copy);
-    else if (status !== null && status.size !== (await files.status(copy))?.size) {
+    const status = await readingFrom(path, () => files.linkStatus(path)).catch(tell);
+    if (status?.kind === "directory") await copyTree(places, report, path, copy);
+    else if (status !== null && (status.kind !== "file" || status.size !== (await ownFile(files, copy))?.size)) {
       const isCopied = await copyWhole(files, path, copy).catch(tell);
       if (isCopied !== null) tally.copiedBytes += status.size;
     }

@@ -46,6 +46,7 @@ export class Destination {
       await files.makeDirectory(layout.root);
       const unlock = await lockDirectory(files, layout.lock, { force, log });
       try {
+        await assertOwn(files, layout);
         return new Destination(layout, await doubtedIn(options, layout), options, unlock);
       } catch (error) {
         await unlock();
@@ -118,6 +119,16 @@ export class Destination {
     await replaceFile(files, this.layout.backup, Buffer.from(`${JSON.stringify(mark)}\n`));
     await files.syncDirectory(this.layout.root);
   }
+}
+
+/** The directories that a backup makes are its own: through a link, it would write and remove elsewhere. */
+async function assertOwn(files: SystemFiles, { journal, streams, trash, damaged }: Layout): Promise<void> {
+  const check = async (path: string): Promise<void> => {
+    if ((await files.linkStatus(path))?.kind !== "link") return;
+    throw new DirectoryError(`${path} is a symbolic link, which a backup does not have: remove it`);
+  };
+  for (const path of [journal, streams, trash, damaged]) await check(path);
+  for (const shard of await files.list(streams)) await check(join(streams, shard));
 }
 
 /** Neither may be the other, or lie in it. Paths may have links: the directories above are asked for by the system. */

@@ -1,8 +1,17 @@
-import { errorCode, readFully, removeFile, type FileStatus, type OpenFile, type SystemFiles } from "../disk/files.js";
+import {
+  errorCode,
+  noFile,
+  readFully,
+  removeFile,
+  type FileStatus,
+  type OpenFile,
+  type SystemFiles,
+} from "../disk/files.js";
 import { crc32 } from "../format/crc32.js";
 import { replacementPath } from "../format/layout.js";
 import { crcOf } from "../segments/segment-reader.js";
 import type { Tally } from "./tally.js";
+import { ownFile } from "./own-places.js";
 import { readingFrom, UnreadableError } from "./unreadable.js";
 
 const STEP_BYTES = 1024 * 1024;
@@ -39,7 +48,7 @@ export type CopyOutcome = "kept" | "changed" | "missing" | "damaged";
  */
 export async function copyGrowing(files: SystemFiles, file: GrowingFile, tally: Tally): Promise<CopyOutcome> {
   const { from, to, wanted, known, isDoubted, isSealed } = file;
-  const there = await files.status(to);
+  const there = await ownFile(files, to);
   // It was sealed when it got its second name, and is the last one again: what ends a stream early does that.
   if (!isSealed && there !== null && there.links > 1 && (await isSame(files, from, there)))
     await copyWhole(files, from, to);
@@ -49,8 +58,9 @@ export async function copyGrowing(files: SystemFiles, file: GrowingFile, tally: 
     there.size >= known.length &&
     !(isDoubted && (await crcOfCopy(files, to, known.length)) !== known.crc);
   if (isKnown && known.length === wanted.length && known.crc === wanted.crc) return kept(wanted, tally);
-  const source = await readingFrom(from, () => files.status(from));
+  const source = await readingFrom(from, () => files.linkStatus(from));
   if (source === null) return "missing";
+  if (source.kind !== "file") throw new UnreadableError(from, noFile(from, source.kind));
   const isLinked = isSealed && source.inode === there?.inode && source.device === there.device;
   const crcOfSource = (): Promise<number> => readingFrom(from, () => crcAt(files, from, wanted.length));
   if (isLinked) return isDoubted && (await crcOfSource()) !== wanted.crc ? "damaged" : kept(wanted, tally);
@@ -67,7 +77,7 @@ export async function copyGrowing(files: SystemFiles, file: GrowingFile, tally: 
       if (!(error instanceof UnreadableError)) throw error;
       unreadable = error;
     }
-    if (isSound && unreadable === null && (await hasLinked(files, from, to))) {
+    if (isSound && unreadable === null && (await hasLinked(files, source, from, to))) {
       tally.linkedBytes += wanted.length;
       return "changed";
     }
@@ -112,7 +122,7 @@ async function copyAnew(files: SystemFiles, file: GrowingFile, tally: Tally): Pr
 }
 
 async function isSame(files: SystemFiles, path: string, { device, inode }: FileStatus): Promise<boolean> {
-  const status = await files.status(path);
+  const status = await files.linkStatus(path);
   return status !== null && status.device === device && status.inode === inode;
 }
 
@@ -121,12 +131,16 @@ function kept({ length }: Extent, tally: Tally): CopyOutcome {
   return "kept";
 }
 
-/** A second name for the same file; false where the file system gives none. */
-async function hasLinked(files: SystemFiles, from: string, to: string): Promise<boolean> {
+/** A second name for the `source`, which was at `from`; false where it is gone, or the file system gives none. */
+async function hasLinked(files: SystemFiles, source: FileStatus, from: string, to: string): Promise<boolean> {
   const unready = replacementPath(to);
   try {
     await removeFile(files, unready);
     await files.link(from, unready);
+    if (!(await isSame(files, unready, source))) {
+      await removeFile(files, unready);
+      return false;
+    }
     await files.rename(unready, to);
     return true;
   } catch (error) {
@@ -185,7 +199,7 @@ async function copyRange(
 
 async function opened(files: SystemFiles, path: string): Promise<OpenFile | null> {
   try {
-    return await files.open(path, "read");
+    return await files.open(path, "plain");
   } catch (error) {
     if (["ENOENT", "ENOTDIR"].includes(errorCode(error))) return null;
     throw error;
@@ -193,7 +207,7 @@ async function opened(files: SystemFiles, path: string): Promise<OpenFile | null
 }
 
 async function crcAt(files: SystemFiles, path: string, length: number): Promise<number> {
-  const file = await files.open(path, "read");
+  const file = await files.open(path, "plain");
   try {
     return await crcOf(file, length);
   } finally {

@@ -102,7 +102,7 @@ export class JournalCopy {
   }
 
   #read(path: string): Promise<Buffer | null> {
-    return readingFrom(path, () => readWhole(this.#places.files, path));
+    return readingFrom(path, () => readWhole(this.#places.files, path, "plain"));
   }
 
   /** Listed twice: a file that is renamed during one list may be missing there, and is renamed only once. */

@@ -1,6 +1,6 @@
 import { basename, dirname, join, relative } from "node:path";
 import type { Position } from "../../storage.js";
-import { readWhole, type SystemFiles } from "../disk/files.js";
+import { noFile, readWhole, type SystemFiles } from "../disk/files.js";
 import { replaceFile } from "../disk/replacement.js";
 import {
   indexPath,
@@ -15,7 +15,8 @@ import { decodeSidecar, type Sidecar, type StoredSegment } from "../format/sidec
 import type { Doubts } from "./doubts.js";
 import { copyGrowing, copyWhole, type GrowingFile } from "./file-copy.js";
 import type { Tally, Trouble } from "./tally.js";
-import { isUnreadable, readingFrom } from "./unreadable.js";
+import { ownDirectory } from "./own-places.js";
+import { assertNoLink, isUnreadable, readingFrom, UnreadableError } from "./unreadable.js";
 
 /** Where a copy comes from and where it goes. */
 export interface CopyPlaces {
@@ -67,7 +68,11 @@ export class StreamCopy {
   async copy(directory: string): Promise<void> {
     this.#places.tally.streams += 1;
     const found: Found = { missing: [], damaged: [] };
-    await this.#tolerate(found, () => this.#copyLatest(directory));
+    await ownDirectory(this.#places.files, this.targetOf(directory));
+    await this.#tolerate(found, async () => {
+      await assertNoLink(this.#places.files, directory);
+      await this.#copyLatest(directory);
+    });
     if (found.damaged.length === 0) return;
     await this.doubt(directory);
     // Without its sidecar, what the backup has of it is worth more than what is left here.
@@ -111,15 +116,18 @@ export class StreamCopy {
   async #copyEach(directory: string, found: Found, isWanted: (name: string) => boolean): Promise<void> {
     const { files } = this.#places;
     const target = this.targetOf(directory);
+    await ownDirectory(files, target);
     await files.makeDirectory(target);
     await this.#tolerate(found, async () => {
+      await assertNoLink(files, directory);
       const names = (await readingFrom(directory, () => files.list(directory))).filter(isWanted);
       await this.#removeOthers(target, new Set(names));
       for (const name of names) {
         const path = join(directory, name);
         await this.#tolerate(found, async () => {
-          const isDirectory = (await readingFrom(path, () => files.status(path)))?.isDirectory === true;
-          if (!isDirectory) await copyWhole(files, path, join(target, name));
+          const kind = (await readingFrom(path, () => files.linkStatus(path)))?.kind ?? "directory";
+          if (kind === "link" || kind === "other") throw new UnreadableError(path, noFile(path, kind));
+          if (kind === "file") await copyWhole(files, path, join(target, name));
         });
       }
     });
@@ -128,7 +136,7 @@ export class StreamCopy {
 
   #sidecarOf(directory: string): Promise<Buffer | null> {
     const path = sidecarPath(directory);
-    return readingFrom(path, () => readWhole(this.#places.files, path));
+    return readingFrom(path, () => readWhole(this.#places.files, path, "plain"));
   }
 
   /** Runs what copies; where a file can't be read, notes that, once, and resolves to `null`. */
@@ -149,7 +157,7 @@ export class StreamCopy {
     await this.#vacate(directory);
     // Looked at now: later it may be another stream's, which is made after the batch that the copy ends with.
     const { files } = this.#places;
-    const isDirectory = (await files.status(directory))?.isDirectory === true;
+    const isDirectory = (await files.linkStatus(directory))?.kind === "directory";
     const names = isDirectory ? await readingFrom(directory, () => files.list(directory)) : [];
     if (names.some((name) => segmentStartOf(name) !== null)) this.withoutSidecar.push(directory);
     return null;

@@ -1,6 +1,6 @@
 import { sep } from "node:path";
 import { DirectoryError } from "../directory/lock.js";
-import { errorCode, isPassing, isSystemError } from "../disk/files.js";
+import { errorCode, isPassing, isSystemError, noFile, type SystemFiles } from "../disk/files.js";
 import type { Layout } from "../format/layout.js";
 
 /** A file or directory that is to be copied, and that the disk does not give. */
@@ -25,6 +25,15 @@ export async function readingFrom<T>(path: string, read: () => Promise<T>): Prom
     if (error instanceof UnreadableError || !isSystemError(error) || isPassing(error)) throw error;
     throw new UnreadableError(path, error);
   }
+}
+
+/**
+ * Throws an {@link UnreadableError} where a link is in the directory's place: whoever may write there could have root
+ * copy what only root may read.
+ */
+export async function assertNoLink(files: SystemFiles, path: string): Promise<void> {
+  const status = await readingFrom(path, () => files.linkStatus(path));
+  if (status?.kind === "link") throw new UnreadableError(path, noFile(path, "link"));
 }
 
 /** Whether this is the trouble of one stream, or of what repairs have set aside, and a backup goes on without it. */

@@ -13,7 +13,7 @@ const REASONS: Readonly<Record<string, string>> = {
   EDQUOT: "the disk quota is used up",
   ENAMETOOLONG: "the path is too long",
   EXDEV: "it lies on more than one file system",
-  ELOOP: "its links go in a circle",
+  ELOOP: "a symbolic link is in its place, or its links go in a circle",
   EMFILE: TOO_FEW_FILES,
 };
 

@@ -31,6 +31,13 @@ function errorNumber(error: Error): number | null {
   return "errno" in error && typeof error.errno === "number" ? error.errno : null;
 }
 
+/** What the system would say of reading something that is no file. */
+export function noFile(path: string, kind: "directory" | "link" | "other"): Error {
+  const code = { directory: "EISDIR", link: "ELOOP", other: "ESPIPE" } as const;
+  const errno = -system.errno[code[kind]];
+  return Object.assign(new Error(`${code[kind]}: no file, open '${path}'`), { code: code[kind], errno, path });
+}
+
 const FULL_CODES = new Set(["ENOSPC", "EDQUOT", "EFBIG"]);
 
 /** Whether an error says that the disk has no room: writes may go on once there is some. */

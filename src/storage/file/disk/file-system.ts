@@ -11,8 +11,8 @@ export interface Files {
   readonly reserve?: DescriptorReserve;
   /**
    * Opens a file: `read` needs it to exist, and so does `whole`, which is for a file that is read at once and
-   * closed; `write` makes it where it is missing, `log` also syncs each write, and so does `replacement`, which empties
-   * it first.
+   * closed, and `plain`, which takes nothing but a file, no link to one; `write` makes it where it is missing, `log`
+   * also syncs each write, and so does `replacement`, which makes it anew. None of these three goes through a link.
    */
   open(path: string, mode: OpenMode): Promise<OpenFile>;
   /** Makes a file that must not exist yet. */
@@ -43,7 +43,7 @@ export interface Files {
 }
 
 /** How a file is opened. */
-export type OpenMode = "read" | "whole" | "write" | "log" | "replacement";
+export type OpenMode = "read" | "whole" | "plain" | "write" | "log" | "replacement";
 
 /** An open file. Positions and lengths in bytes. */
 export interface OpenFile {
@@ -66,7 +66,9 @@ export interface OpenFile {
 /** What the system says of a file or directory. */
 export interface FileStatus {
   readonly size: number;
-  readonly isDirectory: boolean;
+  readonly kind: "file" | "directory" | "link" | "other";
+  /** The user that it belongs to. */
+  readonly owner: number;
   /** The two name it, whatever its path. */
   readonly device: number;
   readonly inode: number;
@@ -78,6 +80,8 @@ export interface FileStatus {
 export interface SystemFiles extends Files {
   /** `null` where there is nothing. */
   status(path: string): Promise<FileStatus | null>;
+  /** The same of a link itself. */
+  linkStatus(path: string): Promise<FileStatus | null>;
   /** Gives a file a second name. */
   link(from: string, to: string): Promise<void>;
   /** Connects to the Unix socket at `path`. */

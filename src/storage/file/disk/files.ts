@@ -3,11 +3,13 @@ import {
   close,
   closeSync,
   constants,
+  fchmod,
   fdatasync,
   fstat,
   fstatSync,
   ftruncate,
   link,
+  lstat,
   mkdir,
   mkdtemp,
   open,
@@ -29,7 +31,7 @@ import { devNull, tmpdir } from "node:os";
 import { basename, dirname, join, resolve } from "node:path";
 import { DescriptorReserve } from "./descriptor-reserve.js";
 import { replacementPath } from "../format/layout.js";
-import { errorCode } from "./file-errors.js";
+import { errorCode, noFile } from "./file-errors.js";
 import type { FileStatus, OpenFile, OpenMode, SystemFiles } from "./file-system.js";
 import { connectOn, listenOn, MAX_SOCKET_PATH_BYTES, probe, type Listener } from "./sockets.js";
 
@@ -41,10 +43,14 @@ export {
   isPassing,
   isPathFault,
   isSystemError,
+  noFile,
   retryMsAfter,
 } from "./file-errors.js";
 export type { Files, FileStatus, OpenFile, OpenMode, SystemFiles } from "./file-system.js";
 export { readFully, readProc, readWhole, removeFile, writeOrCutOff } from "./whole-files.js";
+
+/** Not every system has it. */
+const NO_FOLLOW = constants.O_NOFOLLOW ?? 0;
 
 /** Threads that the platform has for file operations: as many of them can be under way at a time. */
 export function poolThreads(): number {
@@ -58,7 +64,7 @@ export function syncsWrites(mode: OpenMode): boolean {
 
 /** Whether a file that is opened so has to be there. */
 export function mustExist(mode: OpenMode): boolean {
-  return mode === "read" || mode === "whole";
+  return mode === "read" || mode === "whole" || mode === "plain";
 }
 
 /**
@@ -83,34 +89,41 @@ export function systemFiles(durable: boolean, withheld = 0): SystemFiles {
   const dataSync = durable && constants.O_DSYNC !== undefined ? constants.O_DSYNC : 0;
   // Where the system has no O_DSYNC, a write to the log is followed by a sync of its own.
   const syncAfterWrite = durable && dataSync === 0;
-  const flags: Record<OpenMode, number> = {
-    // What somebody put in a file's place, like a pipe, must not be waited for.
-    read: constants.O_RDONLY | (constants.O_NONBLOCK ?? 0),
-    whole: constants.O_RDONLY | (constants.O_NONBLOCK ?? 0),
-    write: constants.O_RDWR | constants.O_CREAT,
-    log: constants.O_RDWR | constants.O_CREAT | dataSync,
-    replacement: constants.O_RDWR | constants.O_CREAT | constants.O_TRUNC | dataSync,
-  };
+  const flags = flagsWith(dataSync);
   const openFile = async (
     path: string,
     bits: number,
-    how: Partial<Omit<SystemFileOptions, "durable" | "reserve">> & { readonly isRead?: boolean } = {},
+    how: Partial<Omit<SystemFileOptions, "durable" | "reserve">> & {
+      readonly isRead?: boolean;
+      readonly isPlain?: boolean;
+    } = {},
   ): Promise<OpenFile> => {
     const opening = promised<number>((done) => open(path, bits, fileMode, done));
     const descriptor = await (how.isRead === true
       ? opening
       : opening.catch((error: unknown) => orSpare(error, reserve, () => openSync(path, bits, fileMode))));
+    if (how.isPlain === true) assertPlain(descriptor, path);
     return new SystemFile(descriptor, { durable, reserve, ...NO_FLAGS, ...how });
   };
+  const openAs = (path: string, mode: OpenMode): Promise<OpenFile> =>
+    openFile(path, flags[mode], {
+      isRead: mustExist(mode),
+      isPlain: mode === "plain",
+      syncsWrites: syncAfterWrite && syncsWrites(mode),
+      isSizedAtOnce: mode === "whole",
+      closesAtOnce: mode === "whole" || (durable && mode === "replacement"),
+    });
   return {
     reserve,
     open: (path, mode) =>
-      openFile(path, flags[mode], {
-        isRead: mustExist(mode),
-        syncsWrites: syncAfterWrite && syncsWrites(mode),
-        isSizedAtOnce: mode === "whole",
-        closesAtOnce: mode === "whole" || (durable && mode === "replacement"),
-      }),
+      mode !== "replacement"
+        ? openAs(path, mode)
+        : openAs(path, mode).catch(async (error: unknown) => {
+            if (errorCode(error) !== "EEXIST") throw error;
+            // Emptied by making it anew: what is there may be a link, or have another name.
+            await completed((done) => unlink(path, done));
+            return openAs(path, mode);
+          }),
     createNew: (path) => openFile(path, constants.O_RDWR | constants.O_CREAT | constants.O_EXCL),
     list: (directory) =>
       promised<string[]>((done) => readdir(directory, done)).catch((error: unknown) => {
@@ -134,18 +147,34 @@ export function systemFiles(durable: boolean, withheld = 0): SystemFiles {
     listen: listenPrivately,
     reach: (path) => onShortPath(path, probe),
     letAllRead,
-    status: statusOf,
+    status: (path) => statusOf(path, stat),
+    linkStatus: (path) => statusOf(path, lstat),
     link: (from, to) => completed((done) => link(from, to, done)),
     connect: (path) => onShortPath(path, connectOn),
   };
 }
 
-async function statusOf(path: string): Promise<FileStatus | null> {
+/** How the system is to open a file; what is to be synced with each write is so by `dataSync`. */
+function flagsWith(dataSync: number): Record<OpenMode, number> {
+  return {
+    // What somebody put in a file's place, like a pipe, must not be waited for.
+    read: constants.O_RDONLY | (constants.O_NONBLOCK ?? 0),
+    whole: constants.O_RDONLY | (constants.O_NONBLOCK ?? 0),
+    plain: constants.O_RDONLY | (constants.O_NONBLOCK ?? 0) | NO_FOLLOW,
+    // Nor is anything written through a link that somebody put there: root would write wherever it leads.
+    write: constants.O_RDWR | constants.O_CREAT | NO_FOLLOW,
+    log: constants.O_RDWR | constants.O_CREAT | NO_FOLLOW | dataSync,
+    replacement: constants.O_RDWR | constants.O_CREAT | constants.O_EXCL | dataSync,
+  };
+}
+
+async function statusOf(path: string, look: typeof stat | typeof lstat): Promise<FileStatus | null> {
   try {
-    const stats = await promised<Stats>((done) => stat(path, done));
+    const stats = await promised<Stats>((done) => look(path, done));
     return {
       size: stats.size,
-      isDirectory: stats.isDirectory(),
+      kind: kindOf(stats),
+      owner: stats.uid,
       device: stats.dev,
       inode: stats.ino,
       links: stats.nlink,
@@ -154,6 +183,20 @@ async function statusOf(path: string): Promise<FileStatus | null> {
     if (["ENOENT", "ENOTDIR"].includes(errorCode(error))) return null;
     throw error;
   }
+}
+
+function kindOf(stats: Stats): FileStatus["kind"] {
+  if (stats.isFile()) return "file";
+  if (stats.isDirectory()) return "directory";
+  return stats.isSymbolicLink() ? "link" : "other";
+}
+
+/** Closes what is no file, and throws what says so. */
+function assertPlain(descriptor: number, path: string): void {
+  const kind = kindOf(fstatSync(descriptor));
+  if (kind === "file") return;
+  closeSync(descriptor);
+  throw noFile(path, kind);
 }
 
 async function linkTarget(path: string): Promise<string | null> {
@@ -167,10 +210,14 @@ async function linkTarget(path: string): Promise<string | null> {
 
 /** A file system without permissions has the same for all its files. */
 async function letAllRead(path: string): Promise<void> {
+  // Not by its path: by then a link may be there, to what nobody but root may read.
+  const descriptor = await promised<number>((done) => open(path, constants.O_RDONLY | NO_FOLLOW, done));
   try {
-    await completed((done) => chmod(path, 0o644, done));
+    await completed((done) => fchmod(descriptor, 0o644, done));
   } catch (error) {
     if (!["EPERM", "ENOTSUP", "EOPNOTSUPP", "ENOSYS"].includes(errorCode(error))) throw error;
+  } finally {
+    closeSync(descriptor);
   }
 }
 

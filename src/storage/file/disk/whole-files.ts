@@ -17,10 +17,10 @@ export async function removeFile(files: Files, path: string): Promise<void> {
 }
 
 /** Reads a whole file; `null` when there is none. */
-export async function readWhole(files: Files, path: string): Promise<Buffer | null> {
+export async function readWhole(files: Files, path: string, mode: "whole" | "plain" = "whole"): Promise<Buffer | null> {
   let file: OpenFile;
   try {
-    file = await files.open(path, "whole");
+    file = await files.open(path, mode);
   } catch (error) {
     if (errorCode(error) === "ENOENT" || errorCode(error) === "ENOTDIR") return null;
     throw error;

@@ -179,7 +179,7 @@ test("a backup that is told to stop leaves nobody's lock, and what it copied to 
   const { dir, dest, copy } = await backedUp();
   const stop = new AbortController();
   const files = filesWith((call, path) => {
-    if (call === "status" && path.endsWith(".seg")) stop.abort(new DirectoryError("enough"));
+    if (call === "linkStatus" && path.endsWith(".seg")) stop.abort(new DirectoryError("enough"));
   });
   await assert.rejects(makeBackup(dir, dest, { files, stop: stop.signal }), { message: "enough" });
   for (const root of [dir, dest])

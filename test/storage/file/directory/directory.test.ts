@@ -175,7 +175,7 @@ describe("the explanation of an unusable directory", () => {
     ["ENOTDIR", "it is not a directory"],
     ["ENOSPC", "the disk is full"],
     ["ENAMETOOLONG", "the path is too long"],
-    ["ELOOP", "its links go in a circle"],
+    ["ELOOP", "a symbolic link is in its place, or its links go in a circle"],
   ]) {
     test(`says what ${code} means, in one line`, () => {
       const explained = explainUnusable("/d", diskError(code ?? ""));

@@ -149,7 +149,7 @@ async function listen({ context, dispatcher }: Service, plan: ListenPlan, limits
   const connectionsByClient = new ConnectionsByClient(settings.maxConnectionsPerClient, clients);
   const bounds = { limits, connectionLimit, connectionsByClient, connections };
   const http = new HttpServer({
-    ...{ dispatcher, responder, clock, log, ...bounds },
+    ...{ dispatcher, responder, clock, log, clients, ...bounds },
     onClientAuthorities: (authorities) => context.authority?.trustClients(authorities),
   });
   return { http, listeners: await http.listen(plan) };

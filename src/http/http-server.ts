@@ -9,6 +9,7 @@ import type { Clock } from "../ops/clock.js";
 import type { Log } from "../ops/log.js";
 import { ClientErrors } from "./client-errors.js";
 import { ConnectionGate, type ConnectionLimit } from "./bounds/connection-limit.js";
+import type { Clients } from "./bounds/clients.js";
 import type { ConnectionsByClient } from "./bounds/connections-by-client.js";
 import { STREAM_METHODS } from "./encoding/cors.js";
 import type { DirectRequest } from "./node/direct-request.js";
@@ -54,6 +55,7 @@ export interface HttpServerOptions {
   readonly limits?: RequestLimits;
   readonly connectionLimit: ConnectionLimit;
   readonly connectionsByClient: ConnectionsByClient;
+  readonly clients: Clients;
   /** Where connections are counted; without it nobody asks. */
   readonly connections?: ConnectionFigures;
   /** Takes the authorities whose clients TLS lets in, whenever they were read. */
@@ -91,14 +93,14 @@ export class HttpServer {
   #isStopping = false;
 
   constructor(options: HttpServerOptions) {
-    const { dispatcher, responder, clock, log, limits = REQUEST_LIMITS } = options;
+    const { dispatcher, responder, clock, log, clients, limits = REQUEST_LIMITS } = options;
     this.#dispatcher = dispatcher;
     this.#responder = responder;
     this.#log = log;
     this.#clock = clock;
     this.#limits = limits;
     this.#onClientAuthorities = options.onClientAuthorities ?? (() => undefined);
-    this.#sessions = http2Sessions({ dispatcher, clock, log, limits });
+    this.#sessions = http2Sessions({ dispatcher, clock, log, clients, limits });
     this.#ends = new StagedEnds(clock);
     this.#clientErrors = new ClientErrors(responder, this.#ends, (socket) => this.#server.answerUnderWay(socket));
     // A missing Host is refused by the dispatcher, in words.

@@ -2,8 +2,10 @@
 
 import type { Clock } from "../ops/clock.js";
 import type { Log } from "../ops/log.js";
+import type { Clients } from "./bounds/clients.js";
 import { STREAM_METHODS } from "./encoding/cors.js";
 import { problem, type Problem } from "./encoding/problems.js";
+import { ClientResets } from "./http2/reset-budget.js";
 import { Sessions, type SessionsOptions } from "./http2/sessions.js";
 import type { StreamRequest } from "./http2/stream-request.js";
 import type { Dispatcher } from "./dispatch.js";
@@ -16,15 +18,17 @@ export interface Http2Options {
   readonly dispatcher: Pick<Dispatcher, "handleStream">;
   readonly clock: Clock;
   readonly log: Log;
+  readonly clients: Pick<Clients, "isTrusted">;
   readonly limits: SessionsOptions["limits"] & { readonly maxHeaderSize: number };
 }
 
 /** The connections of HTTP/2, whose requests go to the dispatcher. */
-export function http2Sessions({ dispatcher, clock, log, limits }: Http2Options): Sessions {
+export function http2Sessions({ dispatcher, clock, log, clients, limits }: Http2Options): Sessions {
   return new Sessions({
     clock,
     log,
     limits,
+    resets: new ClientResets(clients),
     serve: (req, res) => dispatcher.handleStream(req, res, refusalOf(req, limits.maxHeaderSize)),
   });
 }

@@ -25,7 +25,8 @@ export async function listenForAdmin(context: Context, plan: ListenPlan, limits:
   const connectionLimit = { served: MAX_ADMIN_CONNECTIONS, turnedAway: 1 };
   const connectionsByClient = new ConnectionsByClient(MAX_ADMIN_CONNECTIONS_PER_CLIENT, clients);
   const { responder } = dispatcher;
-  const http = new HttpServer({ dispatcher, responder, clock, log, limits, connectionLimit, connectionsByClient });
+  const bounds = { limits, connectionLimit, connectionsByClient, clients };
+  const http = new HttpServer({ dispatcher, responder, clock, log, ...bounds });
   return { http, listeners: await http.listen(plan) };
 }
 

@@ -28,13 +28,15 @@ async function connectionHandledBy(
 ): Promise<RawConnection> {
   const { clock, responder } = parts;
   const dispatcher = { ...handlers, waitingOn: () => [] } as unknown as Dispatcher; // nothing else is asked of it
+  const clients = new Clients("", keptLog().log);
   const server = new HttpServer({
     dispatcher,
     responder,
     clock,
     log: createLog({ level: "silent", format: "text", clock, write: () => undefined }),
     connectionLimit: connectionLimitFor(Infinity),
-    connectionsByClient: new ConnectionsByClient(Infinity, new Clients("", keptLog().log)),
+    connectionsByClient: new ConnectionsByClient(Infinity, clients),
+    clients,
   });
   const addresses = [{ kind: "tcp", host: "127.0.0.1", port: 0 }] as const;
   const [listener] = await server.listen({ addresses, unixMode: 0o600, reach: "loopback", tls: null });

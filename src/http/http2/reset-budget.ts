@@ -1,26 +1,72 @@
-/** How many streams a client may break off: at once, and for each second after that. */
+import { clientAddressOf } from "../bounds/client-address.js";
+import type { Clients } from "../bounds/clients.js";
+import { RateLimiter } from "../bounds/rate-limiter.js";
+import type { Line } from "../node/message.js";
+
+/** How many streams a client may break off on one connection: at once, and for each second after that. */
 const MAX_RESETS = 512;
 const RESETS_PER_SECOND = 32;
+/** How many it may break off in a second on all its connections. */
+const MAX_CLIENT_RESETS = 1024;
+/** How many on each connection do not count for that: a connection that breaks off little does not pay for others. */
+const MAX_OWN_RESETS = 32;
+
+/** What of a connection tells which client it counts for. */
+type Origin = Pick<Line, "remoteAddress" | "localAddress" | "destroyed">;
+
+/** Counts the streams that are reset by client, as a new connection costs little. Trusted proxies are not counted. */
+export class ClientResets {
+  readonly #clients: Pick<Clients, "isTrusted">;
+  readonly #limiter = new RateLimiter({ requests: MAX_CLIENT_RESETS, bytes: null });
+
+  constructor(clients: Pick<Clients, "isTrusted">) {
+    this.#clients = clients;
+  }
+
+  /** The client that a connection counts for; `null` for a trusted proxy, which has many. */
+  clientOf(connection: Origin): string | null {
+    return this.#clients.isTrusted(connection) ? null : clientAddressOf(connection);
+  }
+
+  /** Counts one; false once a client has had too many. */
+  spend(client: string | null, nowMs: number): boolean {
+    return client === null || this.#limiter.admit(client, null, nowMs) === 0;
+  }
+}
 
 /**
- * Counts the streams of one connection that are reset. Each costs the server a request and
- * the client a few bytes, and does not count for the most that may be open at a time ("rapid reset", CVE-2023-44487). A
- * client that makes the server reset them counts as well. The library below has such a limit too; but once it has said
- * goodbye, Node reads no more of the connection and leaves it open.
+ * Counts the streams of one connection that are reset. Each costs the server a request and the client a few bytes, and
+ * does not count for the most that may be open at a time ("rapid reset", CVE-2023-44487). A client that makes the
+ * server reset them counts as well. The library below has such a limit too; but once it has said goodbye, Node reads no
+ * more of the connection and leaves it open.
  */
 export class ResetBudget {
+  readonly #resets: ClientResets;
+  readonly #client: string | null;
   #left = MAX_RESETS;
   #atMs: number;
 
-  constructor(nowMs: number) {
+  constructor(resets: ClientResets, connection: Origin, nowMs: number) {
+    this.#resets = resets;
+    this.#client = resets.clientOf(connection);
     this.#atMs = nowMs;
   }
 
-  /** Counts one; false once there have been too many. */
-  spend(nowMs: number): boolean {
+  /** Whether there have been so many lately that they count for the client. */
+  get hasMany(): boolean {
+    return this.#left < MAX_RESETS - MAX_OWN_RESETS;
+  }
+
+  /** Counts some; false once there have been too many on this connection, or on all of the client. */
+  spend(nowMs: number, count = 1): boolean {
     const seconds = Math.max(0, nowMs - this.#atMs) / 1000;
-    this.#left = Math.min(MAX_RESETS, this.#left + seconds * RESETS_PER_SECOND) - 1;
+    this.#left = Math.min(MAX_RESETS, this.#left + seconds * RESETS_PER_SECOND);
     this.#atMs = nowMs;
-    return this.#left >= 0;
+    for (let rest = count; rest > 0; rest -= 1) {
+      this.#left -= 1;
+      if (this.#left < 0) return false;
+      if (this.hasMany && !this.#resets.spend(this.#client, nowMs)) return false;
+    }
+    return true;
   }
 }

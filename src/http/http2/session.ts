@@ -5,7 +5,8 @@ import type { TLSSocket } from "node:tls";
 import { plainSocketOf } from "../node/plain-socket-of.js";
 import { unsentBytesOf } from "../node/write-queue.js";
 import { ENHANCE_YOUR_CALM } from "./codes.js";
-import { ResetBudget } from "./reset-budget.js";
+import { ResetBudget, type ClientResets } from "./reset-budget.js";
+import { ServingTurn, type ServingTurns } from "./serving-turns.js";
 import type { StreamAnswer } from "./stream-answer.js";
 import type { StreamRequest } from "./stream-request.js";
 
@@ -22,6 +23,12 @@ export interface SessionLimits {
   readonly requestTimeout: number;
   /** Without a request. */
   readonly keepAliveTimeout: number;
+}
+
+/** What the connections of a server share. */
+export interface Shared {
+  readonly resets: ClientResets;
+  readonly turns: ServingTurns;
 }
 
 /** A stream whose client has not sent all of its request, or has not taken all of its answer. */
@@ -50,6 +57,9 @@ export class Session {
   /** Each knows its place. A Set would let the garbage collector keep streams that are long over. */
   readonly #open: OpenStream[] = [];
   readonly #resets: ResetBudget;
+  readonly #turn: ServingTurn;
+  /** The highest number of a stream that is counted. A client gives them odd numbers, each higher than those before. */
+  #lastId = -1;
   /** Whether the client has sent its settings, as every client does first. */
   #isGreeted = false;
   #idleSinceMs: number;
@@ -58,20 +68,40 @@ export class Session {
   /** Whether it had, and the system had all bytes of the connection, when that was last looked at. */
   #wasSent = false;
 
-  constructor(session: ServerHttp2Session, socket: TLSSocket, limits: SessionLimits, nowMs: number) {
+  constructor(
+    session: ServerHttp2Session,
+    socket: TLSSocket,
+    limits: SessionLimits,
+    { resets, turns }: Shared,
+    nowMs: number,
+  ) {
     this.#session = session;
     this.socket = socket;
     this.#limits = limits;
     this.#idleSinceMs = nowMs;
-    this.#resets = new ResetBudget(nowMs);
+    this.#resets = new ResetBudget(resets, socket, nowMs);
+    this.#turn = new ServingTurn(turns);
     session.once("remoteSettings", () => (this.#isGreeted = true));
     // A client that has ended its side can't take more than what its windows allow by now: it is going.
     socket.once("end", () => this.#clientEnded());
   }
 
-  /** A stream has begun. */
-  add(stream: OpenStream): void {
+  /** A stream with this number has come. */
+  began(id: number, nowMs: number): void {
+    if (id > this.#lastId + 2) this.#spend((id - this.#lastId) / 2 - 1, nowMs);
+    if (id > this.#lastId) this.#lastId = id;
+  }
+
+  /** A stream is open, which `serve` answers. */
+  add(stream: OpenStream, serve: () => void): void {
     stream.slot = this.#open.push(stream) - 1;
+    const request = {
+      get isOver() {
+        return stream.answer.destroyed;
+      },
+      serve,
+    };
+    this.#turn.add(request, this.#resets.hasMany);
   }
 
   /** A stream is over; one that `isBroken` has been reset. */
@@ -79,8 +109,23 @@ export class Session {
     if (stream !== null && stream.slot >= 0) this.#vacate(stream);
     if (this.#open.length === 0) this.#becomeIdle(nowMs);
     if (this.#session.closed) this.#probe();
-    if (isBroken && !this.#resets.spend(nowMs))
+    if (isBroken) this.#spend(1, nowMs);
+  }
+
+  #spend(resets: number, nowMs: number): void {
+    if (!this.#session.destroyed && !this.#resets.spend(nowMs, resets))
       this.#session.destroy(new Error("too many streams were broken off"), ENHANCE_YOUR_CALM);
+  }
+
+  /**
+   * Counts the streams that Node resets without a word, as those with too many headers: their numbers are all that is
+   * known of them. A client that leaves out numbers has them counted too.
+   */
+  #countUnseen(nowMs: number): void {
+    const { lastProcStreamID = 0 } = this.#session.state;
+    if (lastProcStreamID < this.#lastId + 2) return;
+    this.#spend((lastProcStreamID - this.#lastId) / 2, nowMs);
+    this.#lastId = lastProcStreamID;
   }
 
   /** Moves the last one to its place. */
@@ -101,6 +146,8 @@ export class Session {
 
   /** Ends what takes too long. */
   look(nowMs: number): void {
+    this.#countUnseen(nowMs);
+    if (this.#session.destroyed) return;
     const { headersTimeout, keepAliveTimeout } = this.#limits;
     const idleMs = this.#open.length === 0 ? nowMs - this.#idleSinceMs : 0;
     if (!this.#isGreeted && nowMs - this.#idleSinceMs >= headersTimeout) return this.destroy();

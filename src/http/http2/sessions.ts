@@ -5,7 +5,9 @@ import type { TLSSocket } from "node:tls";
 import type { Clock, Timer } from "../../ops/clock.js";
 import type { Log } from "../../ops/log.js";
 import { NO_ERROR } from "./codes.js";
-import { OpenStream, Session, type SessionLimits } from "./session.js";
+import type { ClientResets } from "./reset-budget.js";
+import { ServingTurns } from "./serving-turns.js";
+import { OpenStream, Session, type SessionLimits, type Shared } from "./session.js";
 import { StreamAnswer } from "./stream-answer.js";
 import { StreamLine } from "./stream-line.js";
 import { StreamRequest } from "./stream-request.js";
@@ -35,6 +37,8 @@ export interface SessionsOptions {
   readonly clock: Clock;
   readonly log: Log;
   readonly limits: SessionLimits & { readonly connectionsCheckingInterval: number };
+  /** Counts the streams that are reset by client. */
+  readonly resets: ClientResets;
   /** Takes each request. Never throws. */
   readonly serve: (req: StreamRequest, res: StreamAnswer) => void;
 }
@@ -42,6 +46,7 @@ export interface SessionsOptions {
 /** All connections of HTTP/2. */
 export class Sessions {
   readonly #options: SessionsOptions;
+  readonly #shared: Shared;
   readonly #server: Http2Server;
   readonly #sessions = new Map<ServerHttp2Session, Session>();
   #isStopping = false;
@@ -49,6 +54,7 @@ export class Sessions {
 
   constructor(options: SessionsOptions) {
     this.#options = options;
+    this.#shared = { resets: options.resets, turns: new ServingTurns() };
     // Without TLS of its own: connections come with theirs done.
     this.#server = createServer({
       maxSessionMemory: MAX_SESSION_MEMORY_MB,
@@ -76,7 +82,7 @@ export class Sessions {
   accept(socket: TLSSocket): void {
     const { clock, limits } = this.#options;
     this.#server.once("session", (session) => {
-      this.#sessions.set(session, new Session(session, socket, limits, clock.nowMs()));
+      this.#sessions.set(session, new Session(session, socket, limits, this.#shared, clock.nowMs()));
       session.on("close", () => this.#forget(session));
     });
     this.#server.emit("connection", socket);
@@ -95,12 +101,12 @@ export class Sessions {
     const session = this.#sessions.get(stream.session as ServerHttp2Session);
     // It is gone already, perhaps with its connection.
     if (session === undefined) return void stream.on("error", () => undefined).destroy();
+    session.began(stream.id ?? 0, clock.nowMs());
     const line = new StreamLine(stream, session.socket);
     const res = new StreamAnswer(stream, line, headers[":method"] === "HEAD");
     if (line.destroyed) return session.remove(null, true, clock.nowMs());
     const req = new StreamRequest(stream, line, headers, rawHeaders);
     const open = new OpenStream(req, res, clock.nowMs());
-    session.add(open);
     // Node waits for what was written before a reset without an error, which is never sent then.
     stream.on("aborted", () => {
       if (stream.rstCode === NO_ERROR) stream.destroy();
@@ -115,7 +121,7 @@ export class Sessions {
       req.closed();
       line.letGo();
     });
-    serve(req, res);
+    session.add(open, () => serve(req, res));
   }
 
   #lookLater(): void {

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { describe, test, type TestContext } from "node:test";
+import { Dispatcher } from "../../../src/http/dispatch.js";
 import { StreamRequest } from "../../../src/http/http2/stream-request.js";
 import {
   CODE,
@@ -159,6 +160,80 @@ describe("a connection of HTTP/2 is bounded:", () => {
     assert.notEqual(await client.goaway(), CODE.none);
     assert.ok(await server.isServing());
   });
+});
+
+/** Resolves when the server has read all that was written so far; rejects where it has ended the connection. */
+async function allRead(client: FrameConnection, round = 0): Promise<void> {
+  const payload = Buffer.alloc(8, round);
+  client.write(frame(FRAME.ping, 0, 0, payload));
+  await client.frame((each) => each.type === FRAME.ping && each.flags === FLAG.ack && each.payload.equals(payload));
+}
+
+function brokenOff(id: number): Buffer {
+  return Buffer.concat([frame(FRAME.headers, GET, id, OPEN_READ), frame(FRAME.reset, 0, id, uint32(CODE.cancel))]);
+}
+
+describe("streams of HTTP/2 that are broken off", () => {
+  /** A new connection with 500 of them. */
+  async function breakOff(server: SecureServer, count = 500): Promise<void> {
+    const client = await server.frames({ settings: setting(4, 0) });
+    client.write(...ids(count).map(brokenOff));
+    await allRead(client);
+  }
+
+  test("count for the client, however often it connects, and not for its connections that break off few", async (context) => {
+    const server = await startSecure(context);
+    await ask(server.session(), "PUT", "a", { headers: { "content-type": "text/plain" } });
+    for (let round = 0; round < 2; round += 1) await breakOff(server);
+    for (let round = 0; round < 2; round += 1) await assert.rejects(breakOff(server), /the connection ended/);
+    await breakOff(server, 30);
+    server.test.clock.advance(1_000);
+    await breakOff(server);
+  });
+
+  test("do not count for a trusted proxy, but for each of its connections", async (context) => {
+    const server = await startSecure(context, { trustProxy: "127.0.0.1" });
+    await ask(server.session(), "PUT", "a", { headers: { "content-type": "text/plain" } });
+    for (let round = 0; round < 5; round += 1) await breakOff(server);
+    await assert.rejects(breakOff(server, 600), /the connection ended/);
+  });
+
+  test("in the packet that has opened them are not served, but for the first ones", async (context) => {
+    const server = await startSecure(context);
+    await ask(server.session(), "PUT", "a", { headers: { "content-type": "text/plain" } });
+    const client = await server.frames({ settings: setting(4, 0) });
+    await allRead(client);
+    const serve = context.mock.method(Dispatcher.prototype, "handleStream");
+    client.write(...ids(100).map(brokenOff));
+    await allRead(client, 1);
+    // 33 until there are many, and 16 in a turn after that.
+    assert.equal(serve.mock.callCount(), 33 + 16);
+  });
+
+  test("count where Node does not show them, as their heads are too large", async (context) => {
+    const server = await startSecure(context);
+    const client = await server.frames();
+    // `accept-encoding`, again and again, by its number in HPACK's table.
+    const head = Buffer.concat([requestHeaders("GET", "/health"), Buffer.alloc(150, 0x90)]);
+    const all = ids(600);
+    for (let at = 0; at < all.length; at += 50) {
+      const some = all.slice(at, at + 50);
+      client.write(...some.map((id) => frame(FRAME.headers, GET, id, head)));
+      for (const id of some) await client.reset(id);
+    }
+    server.test.clock.advance(5_000);
+    await assert.rejects(allRead(client), /the connection ended/);
+    assert.ok(await server.isServing());
+  });
+});
+
+test("a hundred requests of one packet are all answered, in their order", async (context) => {
+  const server = await startSecure(context);
+  const client = await server.frames();
+  client.write(...ids(100).map((id) => frame(FRAME.headers, GET, id, requestHeaders("GET", "/health"))));
+  await client.frame(({ type, stream }) => type === FRAME.headers && stream === 199);
+  const answered = client.frames.filter(({ type }) => type === FRAME.headers).map(({ stream }) => stream);
+  assert.deepEqual(answered, ids(100));
 });
 
 describe("a connection of HTTP/2 that takes too long is ended:", () => {

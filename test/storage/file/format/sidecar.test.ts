@@ -31,12 +31,7 @@ function sidecarOf(more: Partial<Sidecar> = {}): Sidecar {
   };
 }
 
-const NOT_UNDERSTOOD = {
-  kind: "damaged",
-  problem: "its checksum fits, but it can't be understood",
-  isFinal: false,
-  isNotice: false,
-};
+const NOT_UNDERSTOOD = { kind: "damaged", problem: "its checksum fits, but it can't be understood", isFinal: false, isNotice: false };
 
 describe("a sidecar", () => {
   for (const [what, sidecar] of [

@@ -98,7 +98,7 @@ function exitOf(status: number, code: string | null): number {
   return status >= 500 || status < 400 ? EXIT.fault : EXIT.refused;
 }
 
-/** How an answer without a body, as that to a HEAD, still says that the token which was sent is the reason (RFC 6750, 3.1). */
+/** How an answer without a body still says that the token which was sent is the reason (RFC 6750, 3.1). */
 const TOKEN_REFUSED = /\berror="?invalid_token\b/;
 
 function wordsOf({ status, header }: Answer): string {

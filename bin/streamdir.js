@@ -8,5 +8,6 @@ if (version[0] > 20 || (version[0] === "20" && version[1] >= 15)) {
   process.stderr.write(
     "streamdir: Node " + process.versions.node + " is too old: streamdir needs Node 20.15 or newer\n"
   );
-  process.exitCode = 1;
+  // EX_USAGE: to start it again helps nothing, and the unit of `streamdir systemd` does not.
+  process.exitCode = 64;
 }

@@ -55,7 +55,7 @@ describe("bin/streamdir.js", () => {
     test(`refuses Node ${version} in one line, and loads nothing`, async (t) => {
       const line = `streamdir: Node ${version} is too old: streamdir needs Node ${major}.${minor} or newer\n`;
       const { status, stdout, stderr } = await runBin(t, "console.log('loaded');", {}, pretending(version));
-      assert.deepEqual([status, stdout, stderr], [1, "", line]);
+      assert.deepEqual([status, stdout, stderr], [64, "", line]);
     });
   }
 

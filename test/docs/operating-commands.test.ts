@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
+import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join, relative } from "node:path";
 import { describe, test } from "node:test";
 import { upgradeDirectory } from "../../src/storage/file/upgrade/upgrade.js";
@@ -95,6 +95,46 @@ describe("the commands of docs/operating.md", () => {
     await run(restore);
     await server.start();
     assert.equal((await server.ask("GET", "chat/7")).body, "one,");
+  });
+
+  test("restore one stream from a backup whose journal has its newest appends", async (t) => {
+    const place = tempDir();
+    const server = new RealServer(t, [], join(place, "data"));
+    await stopped(server);
+    await server.start();
+    await server.ask("PUT", "other", { headers: TEXT, body: "kept" });
+    await server.ask("POST", "chat/7", { headers: TEXT, body: "three," });
+    const backup = join(place, "backup");
+    await run(`streamdir backup '${server.dir}' '${backup}' 2> /dev/null\n`);
+    await server.ask("POST", "chat/7", { headers: TEXT, body: "four" });
+    await server.stop();
+    const directory = join("streams", "c4", "chat%2F7");
+    flipBit(fileIn(join(server.dir, directory), ".seg"), 2);
+    assert.match(await run(`streamdir repair '${server.dir}' --yes || [ $? = 1 ]`), /refuse the stream, and keep its sidecar/);
+
+    // What the page warns of: the backup's own directory of the stream looks sound, and lacks what was acknowledged.
+    const careless = join(place, "careless");
+    cpSync(server.dir, careless, { recursive: true });
+    rmSync(join(careless, directory), { recursive: true });
+    cpSync(join(backup, directory), join(careless, directory), { recursive: true });
+    const note = /nothing wrong in[\s\S]*note: stream "chat\/7": it ends at position 8, and ended at 18 before a repair/;
+    assert.match(await run(`streamdir verify '${careless}'`), note);
+
+    const places = { "/var/lib/streamdir": server.dir, "/backup/applied": join(place, "applied"), "/backup/streams": backup };
+    const [restore = ""] = commandsUnder("One stream from a backup", places);
+    assert.match(await run(restore), /apply[\s\S]*nothing wrong in 2 streams[\s\S]*it ends at position 14, and ended at 18/);
+    await server.start();
+    assert.equal((await server.ask("GET", "chat/7")).body, "one,two,three,");
+    assert.equal((await server.ask("GET", "other")).body, "kept");
+    await server.stop();
+  });
+
+  test("of one stream from a backup are those that docs/repair.md gives in short", () => {
+    const shown = commandsUnder("One stream from a backup", {}).join("");
+    const [, way = ""] = new Page("docs/repair.md").text.split("There are three ways on:");
+    const given = [...way.matchAll(/`((?:cp|streamdir repair) [^`]*backup[^`]*)`/g)].map(([, command = ""]) => command);
+    assert.equal(given.length, 2);
+    for (const command of given) assert.ok(shown.includes(command), command);
   });
 
   test("copy a directory, and restore it", async (t) => {

@@ -47,7 +47,7 @@ export function isTransient({ status }: Answer): boolean {
 export function refusal(answer: Answer, about: string): Failure {
   const { code, title, detail: told } = problemOf(answer);
   const plain = plainReason(answer);
-  const said = title ?? (plain === null ? wordsOf(answer.status) : `The server answers with ${answer.status}`);
+  const said = title ?? (plain === null ? wordsOf(answer) : `The server answers with ${answer.status}`);
   // The server speaks of a header, which nobody at a terminal sends.
   const detail = code === "credential-missing" ? "see --token-file, or set STREAMDIR_TOKEN" : (told ?? plain);
   const line = oneLine(`${about}: ${said}${detail === null ? "" : `: ${detail}`}${code === null ? "" : ` (${code})`}`);
@@ -98,14 +98,19 @@ function exitOf(status: number, code: string | null): number {
   return status >= 500 || status < 400 ? EXIT.fault : EXIT.refused;
 }
 
-function wordsOf(status: number): string {
+/** How an answer without a body still says that the token which was sent is the reason (RFC 6750, 3.1). */
+const TOKEN_REFUSED = /\berror="?invalid_token\b/;
+
+function wordsOf({ status, header }: Answer): string {
   switch (status) {
     case 404:
       return "The server answers with 404, and not why: there is no such stream, or --server or --prefix is wrong";
     case 410:
       return "The stream is gone";
     case 401:
-      return "The server asks for a token: see --token-file";
+      return TOKEN_REFUSED.test(header("www-authenticate") ?? "")
+        ? "The server does not take this token: it is unknown, over or revoked"
+        : "The server asks for a token: see --token-file";
     case 403:
       return "The token has no right to this";
     case 503:

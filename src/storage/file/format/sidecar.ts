@@ -163,9 +163,28 @@ export function decodeSidecar(bytes: Buffer): SidecarResult {
   if (version === undefined || ("problem" in sealed && sealed.problem === NOT_WHOLE))
     return damaged("it is not a whole sidecar");
   if ("problem" in sealed) return damaged(sealed.problem);
-  // The checksum has vouched for the text: it is what encodeSidecar or encodeNotice wrote.
-  const json = JSON.parse(text) as SidecarJson | Notice;
-  return "damage" in json ? damaged(json.damage, "notice") : { kind: "sound", sidecar: fromJson(json) };
+  return understood(text) ?? damaged("its checksum fits, but it can't be understood");
+}
+
+/** What sealed JSON says; `null` where neither encodeSidecar nor encodeNotice can have written it. */
+function understood(text: string): SidecarResult | null {
+  try {
+    // The checksum has vouched for the text; what is of another shape throws, or has no such numbers.
+    const json = JSON.parse(text) as SidecarJson | Notice;
+    if ("damage" in json) return typeof json.damage === "string" ? damaged(json.damage, "notice") : null;
+    const sidecar = fromJson(json);
+    return isPlausible(sidecar) ? { kind: "sound", sidecar } : null;
+  } catch (error) {
+    if (error instanceof SyntaxError || error instanceof TypeError) return null;
+    throw error;
+  }
+}
+
+function isPlausible({ id, name, config, state, earliest, segments, batch }: Sidecar): boolean {
+  const counts = [state.tail, earliest.position, earliest.segmentStart, batch];
+  for (const { start, length, crc } of segments) counts.push(start, length, crc);
+  const areTexts = [id, name, config.contentType].every((text) => typeof text === "string");
+  return areTexts && counts.every((count) => Number.isSafeInteger(count) && count >= 0);
 }
 
 const NAME = /^"name": "(.*)",$/m;

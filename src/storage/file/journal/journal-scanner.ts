@@ -57,6 +57,20 @@ export async function* scanJournal(directory: DataDirectory, mode: "strict" | "t
   }
 }
 
+/**
+ * What a sound frame of the file at `path` is read as, piece by piece. Where its checksum fits and a record can't be
+ * understood, that throws a {@link DirectoryError}: a program wrote it that was wrong, or another than this.
+ */
+export function* understood<T>(path: string, { offset }: Frame, pieces: Iterable<T>): Generator<T> {
+  try {
+    yield* pieces;
+  } catch (error) {
+    if (!(error instanceof RangeError || error instanceof TypeError || error instanceof SyntaxError)) throw error;
+    const problem = `its checksum fits, but a record in it can't be understood (${error.message})`;
+    throw new DirectoryError(`journal file ${path} is damaged at byte ${offset}: ${problem}`, { cause: error });
+  }
+}
+
 async function journalFiles({ files, layout }: DataDirectory): Promise<ListedFile[]> {
   const names = await files.list(layout.journal);
   const sequences = ordered(names.map(journalSequenceOf));

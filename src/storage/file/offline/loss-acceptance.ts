@@ -6,6 +6,7 @@ import { lossesPath, sidecarPath } from "../format/layout.js";
 import { decodeLosses, encodeLosses, type AcceptedLoss } from "../survey/losses.js";
 import { endOf } from "../memory/segment.js";
 import { decodeSidecar, encodeSidecar, type Sidecar } from "../format/sidecar.js";
+import type { OfflineDirectory } from "./offline.js";
 import type { RepairOptions, RepairSteps } from "./repair-steps.js";
 import { lostSegments, type CheckedStream, type LostSegment } from "../survey/stream-check.js";
 
@@ -78,7 +79,10 @@ export async function acceptanceOf(
 }
 
 /** The last sidecar kept when the stream was refused: it holds the most of the journal. `null` without one. */
-export async function keptSidecar({ quarantine, options }: RepairSteps, directory: string): Promise<Sidecar | null> {
+export async function keptSidecar(
+  { quarantine, options }: Pick<RepairSteps, "quarantine"> & { readonly options: Pick<OfflineDirectory, "layout"> },
+  directory: string,
+): Promise<Sidecar | null> {
   let best: Sidecar | null = null;
   for await (const copy of quarantine.copiesOf(sidecarPath(directory))) {
     const read = decodeSidecar(copy);

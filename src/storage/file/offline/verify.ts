@@ -14,8 +14,10 @@ import {
   sidecarPath,
 } from "../format/layout.js";
 import { behindKept } from "./journal-replay.js";
+import { keptSidecar } from "./loss-acceptance.js";
 import type { OfflineDirectory } from "./offline.js";
 import { newerThanJournal } from "../directory/catalog.js";
+import { Quarantine } from "../directory/quarantine.js";
 import { describeDamage } from "../survey/damaged-place.js";
 import { surveyJournal, surveyKept, type Survey } from "../survey/journal-survey.js";
 import type { BypassedPlace, JournaledStream } from "../survey/journaled-stream.js";
@@ -75,6 +77,8 @@ export async function verifyDirectory(options: VerifyOptions): Promise<VerifySum
 
 /** Accepted losses that are told one by one. */
 const MAX_GIVEN_UP = 100;
+/** Shortened streams that are told: a sample says enough. */
+const MAX_SHORTENED = 100;
 
 /** A finding about bytes that forks may share. */
 interface SharedLoss {
@@ -94,6 +98,8 @@ class Verification {
   /** What was given up of streams, in words, as far as there is room to say it. */
   readonly #givenUp: string[] = [];
   #givenUpCount = 0;
+  /** Streams that end before they did when a repair set their sidecars aside, in words. */
+  readonly #shortened: string[] = [];
   #streams = 0;
   #bytes = 0;
   #findings = 0;
@@ -135,7 +141,7 @@ class Verification {
       this.#report(aboutFile(directory, "it is missing", identity.name));
     }
     await this.#checkForks();
-    const notes = [...(await notesOn(files, layout)), ...this.#givenUp];
+    const notes = [...(await notesOn(files, layout)), ...this.#givenUp, ...this.#shortened];
     if (this.#givenUpCount > this.#givenUp.length)
       notes.push(`${this.#givenUpCount - this.#givenUp.length} more losses were accepted`);
     const { length: journalFiles } = survey.files;
@@ -215,6 +221,7 @@ class Verification {
       else this.#shared.push({ finding, id: facts.id, from: segment.start, to: segment.start + segment.length });
     }
     this.#noteAccepted(checked);
+    await this.#noteShortened(checked);
     const { sidecar } = checked;
     // Without any batch the journal itself is the finding.
     const path = sidecarPath(checked.directory);
@@ -233,6 +240,16 @@ class Verification {
       if (this.#givenUp.length < MAX_GIVEN_UP)
         this.#givenUp.push(`stream ${JSON.stringify(name)}: ${describeLoss(loss)}`);
     }
+  }
+
+  /** A copy of the stream that was put here looks sound, also where it lacks what only its own journal had. */
+  async #noteShortened({ directory, sidecar, accepted }: CheckedStream): Promise<void> {
+    if (sidecar === null || accepted?.length !== 0 || this.#shortened.length >= MAX_SHORTENED) return;
+    const kept = await keptSidecar({ quarantine: new Quarantine(this.#options), options: this.#options }, directory);
+    if (kept === null || kept.id !== sidecar.id || kept.state.tail <= sidecar.state.tail) return;
+    const ends = `it ends at position ${sidecar.state.tail}, and ended at ${kept.state.tail} before a repair`;
+    const hint = "a copy lacks what only the journal beside it has";
+    this.#shortened.push(`stream ${JSON.stringify(sidecar.name)}: ${ends}: ${hint}`);
   }
 
   async #checkForks(): Promise<void> {

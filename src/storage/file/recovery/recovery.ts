@@ -5,7 +5,7 @@ import { ANYBODYS } from "../segments/damage-log.js";
 import type { StreamFiles } from "../segments/stream-files.js";
 import type { SealedFile } from "../writing/checkpointer.js";
 import { errorCode, isPassing, isSystemError, readFully } from "../disk/files.js";
-import { scanJournal, type ListedFile } from "../journal/journal-scanner.js";
+import { scanJournal, understood, type ListedFile } from "../journal/journal-scanner.js";
 import { isKeptDraft, keptSequenceOf, sidecarPath } from "../format/layout.js";
 import { DirectoryError } from "../directory/lock.js";
 import {
@@ -164,7 +164,7 @@ function noteRecords(
   const isKept = file.standing === "kept";
   const streams = new Map<number, StreamRecords>();
   for (const frame of frames) {
-    for (const head of decodeHeads(frame)) {
+    for (const head of understood(path, frame, decodeHeads(frame))) {
       const { handle } = head;
       // In the order of their first records: of two with the same name the later one counts.
       const identity = head.identity ?? (streams.has(handle) ? undefined : bindings.get(handle));

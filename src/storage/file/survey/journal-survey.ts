@@ -8,6 +8,7 @@ import {
   readJournal,
   scanFiles,
   scanJournal,
+  understood,
   type ListedFile,
   type Run,
   type ScannedFile,
@@ -238,7 +239,8 @@ class Surveyor {
   }
 
   async #takeFrame(state: FileState, frame: Frame): Promise<void> {
-    for (const record of decodeRecords(frame)) await this.#takeRecord(state, frame, record);
+    for (const record of understood(state.path, frame, decodeRecords(frame)))
+      await this.#takeRecord(state, frame, record);
     state.lastBatch = frame.batch;
     // The journal goes on from the file before what was kept, not from this.
     if (state.standing === "kept") this.#keptBatch = Math.max(this.#keptBatch, frame.batch);

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 import { isTransient, refusal } from "../../../../src/cli/client/remote/failure.js";
+import { PROBLEMS } from "../../../../src/http/encoding/problems.js";
 import type { Answer } from "../../../../src/cli/client/remote/http-client.js";
 
 function answered(status: number, document: object | string = ""): Answer {
@@ -50,6 +51,14 @@ test("an answer without a problem document is told by its status", () => {
     assert.deepEqual(refusal(answered(status), "it").line, `it: ${words}`);
   const cut: Answer = { ...answered(500, {}), body: Buffer.from('{"code"') };
   assert.equal(refusal(cut, "it").line, "it: The server answers with 500");
+});
+
+test("a bare 401 says by its challenge whether the token was missing or not taken", () => {
+  const challenged = (challenge: string): string =>
+    refusal({ ...answered(401), header: (name) => (name === "www-authenticate" ? challenge : null) }, "it").line;
+  assert.equal(challenged("Bearer"), "it: The server asks for a token: see --token-file");
+  for (const challenge of [PROBLEMS["invalid-token"].challenge ?? "", 'Bearer realm="a", error=invalid_token'])
+    assert.equal(challenged(challenge), "it: The server does not take this token: it is unknown, over or revoked");
 });
 
 test("of another server's answer the first line of a short text is told", () => {

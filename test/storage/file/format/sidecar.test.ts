@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { decodeSidecar, encodeNotice, encodeSidecar, type Sidecar } from "../../../../src/storage/file/format/sidecar.js";
+import { decodeSidecar, encodeNotice, encodeSidecar, seal, type Sidecar } from "../../../../src/storage/file/format/sidecar.js";
 import { MutableState } from "../../../../src/storage/state.js";
 import { configOf, recordOf } from "../../../helpers/engine.js";
 
@@ -30,6 +30,8 @@ function sidecarOf(more: Partial<Sidecar> = {}): Sidecar {
     ...more,
   };
 }
+
+const NOT_UNDERSTOOD = { kind: "damaged", problem: "its checksum fits, but it can't be understood", isFinal: false, isNotice: false };
 
 describe("a sidecar", () => {
   for (const [what, sidecar] of [
@@ -85,6 +87,34 @@ describe("a sidecar", () => {
       isFinal: false,
       isNotice: false,
     });
+  });
+
+  test("whose checksum fits, and that no program can have written, is damaged", () => {
+    const members = Object.entries(JSON.parse(encodeSidecar(sidecarOf()).toString())).slice(0, -1);
+    const withMember = (name: string, value: unknown): Buffer => seal(members.map(([key, old]) => [key, key === name ? value : old]));
+    assert.equal(decodeSidecar(withMember("", 0)).kind, "sound");
+    for (const [name, value] of [
+      ["segments", 7],
+      ["segments", [{ start: 0, length: 1, crc32: "00000001" }]],
+      ["segments", [{ start: -1, length: 1, crc32: "00000001", index: null }]],
+      ["segments", [{ start: 0, length: 1, crc32: "x", index: null }]],
+      ["producers", null],
+      ["earliest", null],
+      ["tail", "50"],
+      ["batch", 1.5],
+      ["name", 5],
+    ] as const)
+      assert.deepEqual(decodeSidecar(withMember(name, value)), NOT_UNDERSTOOD, `${name}: ${JSON.stringify(value)}`);
+    assert.deepEqual(decodeSidecar(seal([["format", 1]])), NOT_UNDERSTOOD);
+    assert.deepEqual(
+      decodeSidecar(
+        seal([
+          ["format", 1],
+          ["damage", 5],
+        ]),
+      ),
+      NOT_UNDERSTOOD,
+    );
   });
 
   test("that was cut off is damaged", () => {

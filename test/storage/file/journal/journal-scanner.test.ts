@@ -4,8 +4,8 @@ import { dirname } from "node:path";
 import { describe, test } from "node:test";
 import { DirectoryError } from "../../../../src/storage/file/directory/lock.js";
 import { Layout } from "../../../../src/storage/file/format/layout.js";
-import { encodeFrame, SECTOR_BYTES } from "../../../../src/storage/file/format/record.js";
-import { scanFiles, scanJournal, type Run } from "../../../../src/storage/file/journal/journal-scanner.js";
+import { decodeFrame, decodeHeads, decodeRecords, encodeFrame, SECTOR_BYTES } from "../../../../src/storage/file/format/record.js";
+import { scanFiles, scanJournal, type Run, understood } from "../../../../src/storage/file/journal/journal-scanner.js";
 import { tempDir } from "../../../helpers/temp-dir.js";
 import { diskError, WatchedFiles } from "../../../helpers/watched-files.js";
 
@@ -186,4 +186,17 @@ describe("a scan of the journal", () => {
       ],
     );
   });
+});
+
+test("a sound frame whose records can't be understood is told as damage, with file and byte", () => {
+  for (const record of [Buffer.alloc(0), Buffer.alloc(40), Buffer.from([40, 0, 0, 0, 99, ...Buffer.alloc(35)])]) {
+    const identity = { sequence: 1, batch: 1, directoryId: DIRECTORY_ID, handles: 0, fileBytes: 0 };
+    const frame = decodeFrame(encodeFrame(identity, 1, record), 0);
+    assert.ok(frame !== null);
+    for (const decode of [decodeHeads, decodeRecords])
+      assert.throws(() => [...understood("a.journal", frame, decode(frame))], {
+        name: "DirectoryError",
+        message: /^journal file a\.journal is damaged at byte 0: its checksum fits, but a record in it can't be understood \(/,
+      });
+  }
 });

@@ -194,7 +194,7 @@ test("a sound frame whose records can't be understood is told as damage, with fi
     const frame = decodeFrame(encodeFrame(identity, 1, record), 0);
     assert.ok(frame !== null);
     for (const decode of [decodeHeads, decodeRecords])
-      assert.throws(() => [...understood("a.journal", frame, decode(frame))], {
+      assert.throws(() => [...understood<unknown>("a.journal", frame, decode(frame))], {
         name: "DirectoryError",
         message: /^journal file a\.journal is damaged at byte 0: its checksum fits, but a record in it can't be understood \(/,
       });

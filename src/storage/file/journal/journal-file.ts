@@ -62,6 +62,8 @@ export interface JournalFileSizes {
   readonly limitBytes: number;
   /** So much of it is zeros when it is opened. */
   readonly readyBytes: number;
+  /** Called after each step of these. */
+  readonly grown?: () => void;
 }
 
 /** One file of the journal while it is written. */
@@ -87,7 +89,7 @@ export class JournalFile {
   static async open(
     files: Files,
     path: string,
-    { sequence, limitBytes, readyBytes }: JournalFileSizes,
+    { sequence, limitBytes, readyBytes, grown }: JournalFileSizes,
   ): Promise<JournalFile> {
     const plainFile = await files.open(path, "write");
     const file = await files.open(path, "log").catch(async (error: unknown) => {
@@ -96,7 +98,10 @@ export class JournalFile {
     });
     try {
       const opened = new JournalFile(sequence, path, file, plainFile, await plainFile.size(), limitBytes);
-      while (opened.allocatedBytes < readyBytes) await opened.allocate();
+      while (opened.allocatedBytes < readyBytes) {
+        await opened.allocate();
+        grown?.();
+      }
       return opened;
     } catch (error) {
       await file.close();

@@ -232,6 +232,7 @@ export class JournalSupply {
   #worked(error: Error | null, again: () => void): void {
     const { ready } = this.#options;
     this.#working = null;
+    this.#parts.state.syncs.progressed();
     const isNew = this.#trouble === null;
     this.#trouble = error;
     if (error === null) return ready();
@@ -249,15 +250,16 @@ export class JournalSupply {
   }
 
   async #make(ready: number): Promise<JournalFile> {
-    const { files, layout } = this.#parts;
+    const { files, layout, state } = this.#parts;
     const sequence = this.#nextSequence;
+    const grown = (): void => state.syncs.progressed();
     const path = layout.journalFile(sequence);
     const spare = this.#spares.at(-1);
     if (spare !== undefined) await files.rename(spare, path);
     this.#spares.pop();
     let file: JournalFile | null = null;
     try {
-      const sizes = { sequence, limitBytes: this.#options.fileBytes, readyBytes: ready };
+      const sizes = { sequence, limitBytes: this.#options.fileBytes, readyBytes: ready, grown };
       file = await JournalFile.open(files, path, sizes);
       await files.syncDirectory(layout.journal);
     } catch (error) {

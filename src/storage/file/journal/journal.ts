@@ -224,20 +224,19 @@ export class Journal {
 
   /** Writes the next batch, of about `most` entries. */
   #pump(most = Infinity): void {
-    if (this.#writing || this.#rolling || this.#stopped || this.#queue.length === 0) return;
+    if (this.#writing || this.#stopped || this.#queue.length === 0) return;
     // What has nothing to write needs no room.
-    const file = this.#queue.some(writesRecord) ? this.#writableFile() : this.#active;
-    if (file === null) return;
-    const isInReserve = this.#isInReserve;
-    const { taken, frame } = this.#encoder.encode(this.#queue, isInReserve ? 1 : most, file, this.#batch);
+    const file = this.#rolling ? null : this.#queue.some(writesRecord) ? this.#writableFile() : this.#active;
+    if (file === null) return this.#parts.state.syncs.waitForRoom(this.#queue.length > 0);
+    const { taken, frame } = this.#encoder.encode(this.#queue, this.#isInReserve ? 1 : most, file, this.#batch);
     const entries = taken === this.#queue.length ? this.#queue : this.#queue.slice(0, taken);
     this.#queue = taken === this.#queue.length ? [] : this.#queue.slice(taken);
     if (frame === null) return this.#settle(entries, this.#batch - 1);
-    const batch = this.#batch;
+    const [offset, batch, isInReserve] = [file.offset, this.#batch, this.#isInReserve];
     this.#batch += 1;
     this.#writing = true;
     this.#options.observer?.batchSent();
-    const sent: SentFrame = { file, offset: file.offset, frame, entries, batch, isInReserve, isThere: false };
+    const sent: SentFrame = { file, offset, frame, entries, batch, isInReserve, isThere: false };
     this.#parts.state.syncs.begin();
     file.file.writeThen(frame, file.offset, (error) => this.#written(sent, error));
     file.offset = this.#encoder.endOf(file.offset, frame);
@@ -284,6 +283,7 @@ export class Journal {
   }
 
   #becomeIdle(): void {
+    this.#parts.state.syncs.waitForRoom(false);
     const idle = this.#idle;
     this.#idle = null;
     idle?.();

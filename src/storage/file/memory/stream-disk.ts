@@ -22,6 +22,8 @@ export class StreamDisk {
   persistedBatch: number;
   /** Segments written to since their last sync, by start. */
   readonly unsynced = new SmallSet();
+  /** Bytes written to them since. */
+  unsyncedBytes = 0;
   /** Segments whose entry in the directory is permanent, by start. */
   readonly entered: SmallSet;
   /** Segments whose file was found to have the length it should, by start. */

@@ -244,6 +244,8 @@ export class UnopenedStreams {
       for (const name of names) {
         while (!state.isOver && !(await this.#hasOpened(name, open))) await this.#retry.wait(RETRY_MS);
         if (state.isOver) return;
+        // A journal that is full waits for the checkpoint, and that for this.
+        state.syncs.progressed();
         if ((opened += 1) % BURST === 0) await new Promise<void>((resolve) => setImmediate(resolve));
       }
     };

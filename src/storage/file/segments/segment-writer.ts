@@ -197,8 +197,10 @@ export class SegmentWriter extends EventEmitter<WriterEvents> {
     await this.#use(stream, segmentStart, async (file) => {
       await this.#fit(stream, segmentStart, file);
       stream.disk.unsynced.add(segmentStart);
+      stream.disk.unsyncedBytes += bytes.length;
       await file.write(bytes, position - segmentStart);
     });
+    this.#state.syncs.progressed();
   }
 
   /**
@@ -245,6 +247,7 @@ export class SegmentWriter extends EventEmitter<WriterEvents> {
   async #remove(path: string): Promise<void> {
     await this.#pool.drop(path);
     await removeFile(this.#files, path);
+    this.#state.syncs.progressed();
   }
 
   async #persistNow(stream: FileStream): Promise<void> {
@@ -268,6 +271,7 @@ export class SegmentWriter extends EventEmitter<WriterEvents> {
     const marked = this.#indexes.marksOf(stream);
     await this.#sidecars.makeDirectory(stream);
     const indexes = await this.#indexes.flushAll(stream, marked);
+    this.#state.syncs.progressed();
     await this.#flushTo(stream, tail);
     if (stream.deleted || stream.damage !== null) return;
     const segments = stream.segments
@@ -284,6 +288,7 @@ export class SegmentWriter extends EventEmitter<WriterEvents> {
     const sidecar = { id, name, config, state, earliest, forks, softDeleted, segments, batch, claimed: false };
     // Under its other name the sidecar promises nothing yet: both go to the disk at the same time.
     await allDone([this.#syncSegments(stream), this.#sidecars.write(stream, sidecar)]);
+    this.#state.syncs.progressed();
     if (stream.deleted || stream.damage !== null) return;
     await this.#sidecars.put(stream);
     stream.disk.persistedBatch = batch;
@@ -292,8 +297,12 @@ export class SegmentWriter extends EventEmitter<WriterEvents> {
   /** Makes the bytes written to segments permanent, and the directory's entries of these. */
   async #syncSegments(stream: FileStream): Promise<void> {
     const unsynced = [...stream.disk.unsynced];
-    for (const start of unsynced) await this.#use(stream, start, (file) => file.sync());
+    const { syncs } = this.#state;
+    for (const start of unsynced)
+      await syncs.bringing(stream.disk.unsyncedBytes, () => this.#use(stream, start, (file) => file.sync()));
+    stream.disk.unsyncedBytes = 0;
     const indexed = await this.#indexes.sync(stream);
+    syncs.progressed();
     await this.#enter(stream, unsynced, indexed);
     for (const start of unsynced) stream.disk.unsynced.delete(start);
     for (const { index } of indexed) if (index !== null) index.isUnsynced = false;

@@ -20,6 +20,7 @@ export class UnsyncedShards {
       this.#shards.delete(shard);
       try {
         await this.#parts.files.syncDirectory(shard);
+        this.#parts.state.syncs.progressed();
       } catch (error) {
         this.#shards.add(shard);
         throw error;

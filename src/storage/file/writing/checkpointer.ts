@@ -91,9 +91,11 @@ export class Checkpointer {
     while (!this.#parts.state.isOver) {
       try {
         await step();
+        this.#parts.state.syncs.progressed();
         return true;
       } catch (error) {
         const failure = error instanceof Error ? error : new Error(String(error));
+        this.#parts.state.syncs.progressed();
         // Nobody waits for the progress of one that has failed.
         this.#journal.checkpointAt(null);
         if (!isPassing(failure)) {
@@ -132,6 +134,7 @@ export class Checkpointer {
         if (!isOver) this.#journal.checkpointAt(begun / file.streams.size);
         if (stream.deleted) await trash.removed(stream);
         else if (!stream.isPersisted) await writer.persist(stream);
+        state.syncs.progressed();
       }
     };
     try {

@@ -39,7 +39,7 @@ describe("the watch over syncs", () => {
       clock.advance(5000);
       assert.deepEqual([syncs.unansweredSeconds, log.length, syncs.isHanging], [10, 2 * round - 1, true]);
       syncs.end();
-      assert.deepEqual(log.at(-1), { level: "info", message: "the disk answers again", fields: { afterSeconds: 10 } });
+      assert.deepEqual(log.at(-1), { level: "info", message: "the disk answers again", fields: { afterSeconds: 11 } });
       assert.deepEqual([syncs.unansweredSeconds, syncs.isHanging], [0, false]);
       clock.advance(1000);
     }
@@ -106,5 +106,51 @@ describe("the watch over syncs", () => {
     assert.deepEqual([syncs.unansweredSeconds, log], [7, [ERROR]]);
     syncs.end();
     assert.deepEqual([syncs.unansweredSeconds, log.length], [0, 2]);
+  });
+
+  test("counts to a quarter of a second, and tells in the end how long it was", () => {
+    const { syncs, clock, log } = watched();
+    syncs.begin();
+    clock.advance(5000);
+    assert.equal(log.length, 0);
+    clock.advance(250);
+    assert.equal(log.length, 1);
+    clock.advance(8750);
+    syncs.end();
+    assert.deepEqual(log.at(-1)?.fields, { afterSeconds: 14 });
+  });
+
+  test("counts the wait for room in the journal from its begin or the last progress, whichever was later", () => {
+    const { syncs, clock, log } = watched();
+    for (let count = 0; count < 20; count += 1) {
+      syncs.waitForRoom(true);
+      clock.advance(4000);
+      syncs.progressed();
+    }
+    assert.deepEqual([syncs.unansweredSeconds, log], [0, []]);
+    clock.advance(10_500);
+    assert.deepEqual([syncs.unansweredSeconds, syncs.isHanging, log], [10, true, [ERROR]]);
+    syncs.begin();
+    assert.deepEqual([syncs.unansweredSeconds, log.length], [0, 2]);
+    syncs.end();
+    clock.advance(60_000);
+    assert.deepEqual([syncs.unansweredSeconds, clock.pendingCount], [0, 0]);
+  });
+
+  test("leaves what makes room the time that its bytes take, and those of a large append before it", async () => {
+    const { syncs, clock } = watched();
+    const disk = new Barrier();
+    syncs.waitForRoom(true);
+    const large = syncs.large(16 * MIB, () => Promise.resolve());
+    const synced = syncs.bringing(40 * MIB, () => disk.opened);
+    await large;
+    clock.advance(14_000);
+    assert.equal(syncs.unansweredSeconds, 0);
+    clock.advance(10_250);
+    assert.deepEqual([syncs.unansweredSeconds, syncs.isHanging], [10, true]);
+    disk.open();
+    await synced;
+    clock.advance(5000);
+    assert.equal(syncs.unansweredSeconds, 4);
   });
 });

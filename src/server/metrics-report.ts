@@ -15,7 +15,7 @@ import type { Registry } from "../stream/registry.js";
 export interface MeasuredParts {
   readonly registry: Pick<Registry, "figures" | "storageFigures" | "health" | "producerCount">;
   readonly inFlight: Pick<InFlight, "figures" | "size">;
-  readonly liveReaders: Pick<LiveReaders, "sizeOf">;
+  readonly liveReaders: Pick<LiveReaders, "sizeOf" | "limit">;
   readonly connections: ConnectionFigures;
   readonly observations: StorageObservations;
   /** `null` without an access log. */
@@ -77,6 +77,7 @@ function addRequests(page: Exposition, { inFlight, liveReaders, accessLines }: M
     "Readers that wait for more, by mode.",
     (["sse", "long-poll"] as const).map((mode) => ({ labels: { mode }, value: liveReaders.sizeOf(mode) })),
   );
+  page.gauge("streamdir_live_readers_limit", "How many live readers there may be.", liveReaders.limit);
 }
 
 /** Only where the server itself listens. */

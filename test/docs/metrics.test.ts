@@ -47,7 +47,7 @@ tests:
         alertname: StreamdirOverloaded
       - eval_time: 10m
         alertname: StreamdirOverloaded
-        exp_alerts: [{ exp_labels: { severity: page, limit: all }, exp_annotations: { summary: "Requests are answered 503 overloaded, or connections turned away; docs/limits.md has what may be too small." } }]
+        exp_alerts: [{ exp_labels: { severity: page, limit: all }, exp_annotations: { summary: "Requests are answered 503 overloaded, or connections turned away; docs/operating.md has what to look at, live readers first." } }]
 `;
 
 describe("docs/metrics.md", () => {

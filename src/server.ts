@@ -227,7 +227,7 @@ class Service {
       maxLoadedStreams: settings.maxLoadedStreams,
       maxLoadedProducers: settings.maxLoadedProducers,
     });
-    const accessLines = settings.accessLog ? new LineQueue(options.accessOutput ?? process.stdout, clock) : null;
+    const accessLines = settings.accessLog ? new LineQueue(options.accessOutput ?? process.stdout, clock, log) : null;
     const running = { registry, authority, storage, accessLines };
     try {
       registry.start();

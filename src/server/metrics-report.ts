@@ -69,7 +69,7 @@ function addRequests(page: Exposition, { inFlight, liveReaders, accessLines }: M
   page.counter("streamdir_served_bytes_total", "Bytes of bodies and events that were sent.", figures.sentBytes);
   page.counter(
     "streamdir_access_log_dropped_lines_total",
-    "Lines of the access log that were dropped, as nobody took them fast enough.",
+    "Lines of the access log that were dropped, as nobody took them fast enough or they could not be written.",
     accessLines?.dropped ?? 0,
   );
   page.gauge(

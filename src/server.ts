@@ -37,6 +37,7 @@ import { Registry } from "./stream/registry.js";
 import { segmentRollOf } from "./stream/loaded/retention.js";
 
 /** Where a server with these settings will listen, for who only wants to know. */
+export { isBeyond } from "./http/listen/reach.js";
 export { adminPlanOf, beyondReach, LISTEN_BACKLOG, planOf, type ListenPlan } from "./http/listen/plan.js";
 
 export { conflictWithStorage, withWholePaths, type ServerOptions } from "./server/server-options.js";

@@ -139,7 +139,7 @@ function addStorage(page: Exposition, { registry }: MeasuredParts): void {
   const { writable, damagedStreams } = registry.health();
   page.gauge("streamdir_tail_cache_bytes", "Memory that the newest bytes of all streams take.", cacheBytes);
   page.gauge("streamdir_tail_cache_limit_bytes", "The bound of that memory.", cacheLimitBytes);
-  page.gauge("streamdir_tail_cache_unwritten_bytes", "Bytes that only the journal and memory have.", unwrittenBytes);
+  page.gauge("streamdir_tail_cache_unwritten_bytes", "Bytes not noted as in a segment yet.", unwrittenBytes);
   page.counter("streamdir_retention_trims_total", "How often retention shortened a stream.", trims);
   page.counter("streamdir_retention_trimmed_bytes_total", "Bytes that retention dropped.", trimmedBytes);
   page.gauge("streamdir_storage_writable", "1 where the storage takes writes, else 0.", writable ? 1 : 0);

@@ -37,12 +37,12 @@ tests:
         alertname: StreamdirNotWritable
       - eval_time: 4m
         alertname: StreamdirNotWritable
-        exp_alerts: [{ exp_labels: { severity: page }, exp_annotations: { summary: "Writes are refused; GET /health has the reason, docs/durability.md what to do." } }]
+        exp_alerts: [{ exp_labels: { severity: page }, exp_annotations: { summary: "Writes are refused, all or only large ones; GET /health has the reason, docs/durability.md what to do." } }]
       - eval_time: 4m
         alertname: StreamdirDown
       - eval_time: 4m
         alertname: StreamdirDiskFull
-        exp_alerts: [{ exp_labels: { severity: page, code: storage-full }, exp_annotations: { summary: "Appends are answered 507; make room, the server goes on by itself." } }]
+        exp_alerts: [{ exp_labels: { severity: page, code: storage-full }, exp_annotations: { summary: "Appends are answered 507, all or only large ones; make room, the server goes on by itself." } }]
       - eval_time: 4m
         alertname: StreamdirOverloaded
       - eval_time: 10m

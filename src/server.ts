@@ -37,6 +37,7 @@ import { Registry } from "./stream/registry.js";
 import { segmentRollOf } from "./stream/loaded/retention.js";
 
 /** Where a server with these settings will listen, for who only wants to know. */
+export { isBeyond } from "./http/listen/reach.js";
 export { adminPlanOf, beyondReach, LISTEN_BACKLOG, planOf, type ListenPlan } from "./http/listen/plan.js";
 
 export { conflictWithStorage, withWholePaths, type ServerOptions } from "./server/server-options.js";
@@ -227,7 +228,7 @@ class Service {
       maxLoadedStreams: settings.maxLoadedStreams,
       maxLoadedProducers: settings.maxLoadedProducers,
     });
-    const accessLines = settings.accessLog ? new LineQueue(options.accessOutput ?? process.stdout, clock) : null;
+    const accessLines = settings.accessLog ? new LineQueue(options.accessOutput ?? process.stdout, clock, log) : null;
     const running = { registry, authority, storage, accessLines };
     try {
       registry.start();

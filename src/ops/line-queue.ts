@@ -2,6 +2,7 @@
 
 import type { Clock, Timer } from "./clock.js";
 import { LineBytes } from "./line-bytes.js";
+import type { Log } from "./log.js";
 
 /** Lines are written together once they are so many bytes, or so many milliseconds after the first. */
 const BATCH_BYTES = 32 * 1024;
@@ -16,18 +17,23 @@ const LINE_FEED = 10;
 
 /** Where lines go: standard output, or what a test puts in its place. */
 export interface LineOutput {
-  /** Takes `bytes` without blocking; `written` is called when it has left the process, or can't any more. */
-  write(bytes: Buffer, written: () => void): unknown;
+  /** Takes `bytes` without blocking; `written` is called when it has left the process, or with why it can't. */
+  write(bytes: Buffer, written: (fault?: Error | null) => void): unknown;
   on?(event: "error", listener: () => void): unknown;
   off?(event: "error", listener: () => void): unknown;
 }
 
 /** Gathers lines and writes them in batches. An output that stands still costs lines, never time. */
 export class LineQueue {
-  /** Lines that were dropped since the start. */
+  /** Lines that were dropped since the start: nobody took them fast enough, or they could not be written. */
   dropped = 0;
   readonly #output: LineOutput;
   readonly #clock: Pick<Clock, "after">;
+  readonly #log: Pick<Log, "warn">;
+  /** Until a block is written again. */
+  #hasFailed = false;
+  /** Until nothing waits any more. */
+  #isBehind = false;
   #block = blockOfLines();
   /** Full ones, which wait for the output. */
   #full: LineBytes[] = [];
@@ -38,12 +44,13 @@ export class LineQueue {
   #spare: LineBytes | null = null;
   #timer: Timer | null = null;
   #onIdle: (() => void) | null = null;
-  /** Who reads the output has gone: its callback says so, too, and the server goes on. */
+  /** Who reads the output has gone: its callback says so, too, which counts the lines, and the server goes on. */
   readonly #ignore = (): void => {};
 
-  constructor(output: LineOutput, clock: Pick<Clock, "after">) {
+  constructor(output: LineOutput, clock: Pick<Clock, "after">, log: Pick<Log, "warn">) {
     this.#output = output;
     this.#clock = clock;
+    this.#log = log;
     output.on?.("error", this.#ignore);
   }
 
@@ -55,6 +62,8 @@ export class LineQueue {
     const waiting = (this.#sent?.length ?? 0) + this.#fullBytes + this.#block.length;
     if (waiting < MAX_WAITING_BYTES - MAX_LINE_BYTES) return this.#block;
     this.dropped += 1;
+    if (!this.#isBehind) this.#log.warn("the access log is not taken fast enough: lines are dropped");
+    this.#isBehind = true;
     return null;
   }
 
@@ -101,11 +110,22 @@ export class LineQueue {
     if (next === undefined) return;
     this.#fullBytes -= next.length;
     this.#sent = next;
-    this.#output.write(next.bytes.subarray(0, next.length), () => this.#written(next));
+    this.#output.write(next.bytes.subarray(0, next.length), (fault) => {
+      if (fault instanceof Error) this.#failed(next, fault);
+      else this.#hasFailed = false;
+      this.#written(next);
+    });
+  }
+
+  #failed(block: LineBytes, { message }: Error): void {
+    for (let at = 0; at < block.length; at += 1) if (block.bytes[at] === LINE_FEED) this.dropped += 1;
+    if (!this.#hasFailed) this.#log.warn("the access log can't be written: its lines are dropped", { fault: message });
+    this.#hasFailed = true;
   }
 
   #written(block: LineBytes): void {
     this.#sent = null;
+    if (this.#full.length === 0) this.#isBehind = false;
     block.length = 0;
     this.#spare = block;
     if (this.#full.length > 0) this.#sendNext();

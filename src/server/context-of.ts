@@ -76,7 +76,7 @@ export function contextOf(settings: Settings, parts: ContextParts): Context {
     allowHost: settings.allowHost,
     checksHosts: checksHosts(settings, parts.isEmbedded),
   });
-  const liveReaders = new LiveReaders(settings);
+  const liveReaders = new LiveReaders(settings, log);
   const rates = new RequestRates(settings.rateLimit, clock);
   const connections = new ConnectionFigures();
   const eventLoop = new EventLoopMeter();

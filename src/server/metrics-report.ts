@@ -15,7 +15,7 @@ import type { Registry } from "../stream/registry.js";
 export interface MeasuredParts {
   readonly registry: Pick<Registry, "figures" | "storageFigures" | "health" | "producerCount">;
   readonly inFlight: Pick<InFlight, "figures" | "size">;
-  readonly liveReaders: Pick<LiveReaders, "sizeOf">;
+  readonly liveReaders: Pick<LiveReaders, "sizeOf" | "limit">;
   readonly connections: ConnectionFigures;
   readonly observations: StorageObservations;
   /** `null` without an access log. */
@@ -69,7 +69,7 @@ function addRequests(page: Exposition, { inFlight, liveReaders, accessLines }: M
   page.counter("streamdir_served_bytes_total", "Bytes of bodies and events that were sent.", figures.sentBytes);
   page.counter(
     "streamdir_access_log_dropped_lines_total",
-    "Lines of the access log that were dropped, as nobody took them fast enough.",
+    "Lines of the access log that were dropped, as nobody took them fast enough or they could not be written.",
     accessLines?.dropped ?? 0,
   );
   page.gauge(
@@ -77,6 +77,7 @@ function addRequests(page: Exposition, { inFlight, liveReaders, accessLines }: M
     "Readers that wait for more, by mode.",
     (["sse", "long-poll"] as const).map((mode) => ({ labels: { mode }, value: liveReaders.sizeOf(mode) })),
   );
+  page.gauge("streamdir_live_readers_limit", "How many live readers there may be.", liveReaders.limit);
 }
 
 /** Only where the server itself listens. */
@@ -138,7 +139,7 @@ function addStorage(page: Exposition, { registry }: MeasuredParts): void {
   const { writable, damagedStreams } = registry.health();
   page.gauge("streamdir_tail_cache_bytes", "Memory that the newest bytes of all streams take.", cacheBytes);
   page.gauge("streamdir_tail_cache_limit_bytes", "The bound of that memory.", cacheLimitBytes);
-  page.gauge("streamdir_tail_cache_unwritten_bytes", "Bytes that only the journal and memory have.", unwrittenBytes);
+  page.gauge("streamdir_tail_cache_unwritten_bytes", "Bytes not noted as in a segment yet.", unwrittenBytes);
   page.counter("streamdir_retention_trims_total", "How often retention shortened a stream.", trims);
   page.counter("streamdir_retention_trimmed_bytes_total", "Bytes that retention dropped.", trimmedBytes);
   page.gauge("streamdir_storage_writable", "1 where the storage takes writes, else 0.", writable ? 1 : 0);

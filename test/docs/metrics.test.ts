@@ -37,17 +37,17 @@ tests:
         alertname: StreamdirNotWritable
       - eval_time: 4m
         alertname: StreamdirNotWritable
-        exp_alerts: [{ exp_labels: { severity: page }, exp_annotations: { summary: "Writes are refused; GET /health has the reason, docs/durability.md what to do." } }]
+        exp_alerts: [{ exp_labels: { severity: page }, exp_annotations: { summary: "Writes are refused, all or only large ones; GET /health has the reason, docs/durability.md what to do." } }]
       - eval_time: 4m
         alertname: StreamdirDown
       - eval_time: 4m
         alertname: StreamdirDiskFull
-        exp_alerts: [{ exp_labels: { severity: page, code: storage-full }, exp_annotations: { summary: "Appends are answered 507; make room, the server goes on by itself." } }]
+        exp_alerts: [{ exp_labels: { severity: page, code: storage-full }, exp_annotations: { summary: "Appends are answered 507, all or only large ones; make room, the server goes on by itself." } }]
       - eval_time: 4m
         alertname: StreamdirOverloaded
       - eval_time: 10m
         alertname: StreamdirOverloaded
-        exp_alerts: [{ exp_labels: { severity: page, limit: all }, exp_annotations: { summary: "Requests are answered 503 overloaded, or connections turned away; docs/limits.md has what may be too small." } }]
+        exp_alerts: [{ exp_labels: { severity: page, limit: all }, exp_annotations: { summary: "Requests are answered 503 overloaded, or connections turned away; docs/operating.md has what to look at, live readers first." } }]
 `;
 
 describe("docs/metrics.md", () => {

@@ -158,7 +158,7 @@ export async function startExchanges(
     compression: null,
     readFreshness: new ReadFreshness(all.readMaxAgeMs),
     clients: new Clients("", keptLog().log),
-    liveReaders: new LiveReaders(all),
+    liveReaders: new LiveReaders(all, parts.log),
     connections: new ConnectionFigures(),
     access: new Access({
       authority: null,

@@ -9,6 +9,7 @@ import {
   adminPlanOf,
   beyondReach,
   conflictWithStorage,
+  isBeyond,
   planOf,
   withWholePaths,
   type ListenPlan,
@@ -73,7 +74,10 @@ function unitsPlan(dir: string, settings: Settings, user: string | null): UnitsP
     return `${quoted(directory.path)} needs its owner as --user NAME; without, name one like /var/lib/streamdir`;
   if (directory.kind === "path" && /^\/(?:var\/)?tmp(?:\/|$)/.test(directory.path))
     return `the service has a /tmp of its own (PrivateTmp=yes), and would not see ${quoted(directory.path)}`;
-  const admin = (adminPlanOf(settings)?.addresses ?? []).map(normal);
+  const adminPlan = adminPlanOf(settings);
+  const admin = (adminPlan?.addresses ?? []).map(normal);
+  const open = admin.find((address) => adminPlan !== null && isOpenTo(address, adminPlan.reach));
+  if (open !== undefined && adminPlan !== null) return beyondReach(open, adminPlan.reach);
   for (const address of admin)
     if (address.kind === "unix" && !isWithin(address.path, directory))
       return `the service can make no socket at ${quoted(address.path)}: name one in its directory, or a port`;
@@ -99,6 +103,13 @@ function addressOf(address: ListenAddress, reach: ListenPlan["reach"]): UnitsPla
       return reach === "loopback" && !isLoopbackAddress(host) ? beyondReach(read, reach) : read;
     }
   }
+}
+
+/** Whether others than `reach` says can reach an address. A name is looked up by the server alone, at its start. */
+function isOpenTo(address: ListenAddress, reach: ListenPlan["reach"]): boolean {
+  if (address.kind !== "tcp") return false;
+  const { host } = address;
+  return isIP(host) !== 0 && isBeyond({ address: host, family: `IPv${isIP(host)}`, port: address.port }, reach);
 }
 
 /** A socket's path without `.`, `..` and `//`. */

@@ -17,6 +17,8 @@ const OFFSET = "offset=";
 const ASKED_OFFSET = /^(?:-1|now|\d{16}_\d{16})$/;
 /** How long the difference between the two clocks is believed. */
 const SYNC_MS = 1000;
+/** In place of a status: none is written. */
+const NO_STATUS = -1;
 
 const OVER = "request";
 const BEGINS = "live read begins";
@@ -58,7 +60,7 @@ class LastLine {
   nextOffsetAt = 0;
 
   /** Whether it has the same caller, who asked for the same, and was answered as well. */
-  isOf({ callerId, kind, req, name, status, code }: Exchange): boolean {
+  isOf({ callerId, kind, req, name, code }: Exchange, status: number): boolean {
     return (
       this.kind === kind &&
       this.status === status &&
@@ -138,9 +140,11 @@ export class AccessLog {
     const isFollowed = last.lines === line && line.length > 0;
     last.lines = line;
     this.#writeHead(line, message, exchange, atMs);
-    if (!isFollowed || !repeatLast(line, exchange, last)) {
+    // A long-poll that begins to wait has no status yet.
+    const status = message === BEGINS && exchange.status === 0 ? NO_STATUS : exchange.status;
+    if (!isFollowed || !repeatLast(line, exchange, last, status)) {
       writeCaller(line, exchange, last, isFollowed);
-      writePlace(line, exchange, last, isFollowed);
+      writePlace(line, exchange, last, isFollowed, status);
       writeExtent(line, exchange, last, isFollowed);
     }
     line.addTenths(Math.round(tookMs * 10));
@@ -186,11 +190,11 @@ function beginningOf(time: string, message: string): string {
  * Writes what the line before has, where that differs in the offset alone that the answer ends at, if at all: many
  * requests to one stream are like that. False where there is more that differs, and nothing is written.
  */
-function repeatLast(line: LineBytes, exchange: Exchange, last: LastLine): boolean {
+function repeatLast(line: LineBytes, exchange: Exchange, last: LastLine, status: number): boolean {
   const { nextOffset } = exchange;
   const isSame = last.nextOffset === nextOffset;
   if (!isSame && (nextOffset === null || last.nextOffset?.length !== nextOffset.length)) return false;
-  if (!last.hasExtentOf(exchange) || !last.isOf(exchange)) return false;
+  if (!last.hasExtentOf(exchange) || !last.isOf(exchange, status)) return false;
   const { caller, extent } = last;
   const by = line.length - caller.from;
   line.repeat(caller.from, extent.to);
@@ -222,8 +226,8 @@ function writeCaller(line: LineBytes, exchange: Exchange, last: LastLine, isFoll
 }
 
 /** Which stream, and how it was answered. */
-function writePlace(line: LineBytes, exchange: Exchange, last: LastLine, isFollowed: boolean): void {
-  const { name, status, code } = exchange;
+function writePlace(line: LineBytes, exchange: Exchange, last: LastLine, isFollowed: boolean, status: number): void {
+  const { name, code } = exchange;
   const { place } = last;
   const from = line.length;
   if (isFollowed && name !== null && last.name === name && last.status === status && last.code === code)
@@ -231,9 +235,9 @@ function writePlace(line: LineBytes, exchange: Exchange, last: LastLine, isFollo
   else {
     line.add(name === null ? PATH : STREAM);
     writeQuoted(line, name ?? exchange.target.path);
-    line.add(STATUS);
+    if (status !== NO_STATUS) line.add(STATUS);
     if (status === 0) line.addText('"left"');
-    else line.addInteger(status);
+    else if (status !== NO_STATUS) line.addInteger(status);
     if (code !== null) line.addText(`,"code":"${code}"`);
     last.name = name;
     last.status = status;

@@ -1,5 +1,6 @@
 // Limits the readers that wait for more.
 
+import type { Log } from "../../ops/log.js";
 import { problem, type Problem } from "../encoding/problems.js";
 
 const TOO_MANY = problem("overloaded", { detail: "Too many live readers: the server's limit is --max-live-readers." });
@@ -18,15 +19,19 @@ export type LiveMode = "sse" | "long-poll";
 
 /** Counts the SSE readers and the waiting long-polls, in all and of each client. */
 export class LiveReaders {
-  readonly #max: number;
+  /** The most that there may be. */
+  readonly limit: number;
   readonly #maxPerClient: number;
+  readonly #log: Pick<Log, "warn">;
+  #hasWarned = false;
   /** Only of clients that have some, and only where they are limited. */
   readonly #byClient = new Map<string, number>();
   readonly #count = { sse: 0, "long-poll": 0 };
 
-  constructor({ maxLiveReaders, maxLiveReadersPerClient }: LiveReaderLimits) {
-    this.#max = maxLiveReaders;
+  constructor({ maxLiveReaders, maxLiveReadersPerClient }: LiveReaderLimits, log: Pick<Log, "warn">) {
+    this.limit = maxLiveReaders;
     this.#maxPerClient = maxLiveReadersPerClient;
+    this.#log = log;
   }
 
   /** Live readers that are there now. */
@@ -46,7 +51,7 @@ export class LiveReaders {
 
   /** Adds a reader of `client`, and returns what to call once when it is over; or why there is no room for it. */
   enter(client: string, mode: LiveMode): (() => void) | Problem {
-    if (this.size >= this.#max) return TOO_MANY;
+    if (this.size >= this.limit) return this.#tooMany();
     if (this.#maxPerClient === Infinity) {
       this.#count[mode] += 1;
       return this.#leave[mode];
@@ -60,9 +65,21 @@ export class LiveReaders {
 
   /** One function for all readers of a mode whose clients are not counted. */
   readonly #leave: Readonly<Record<LiveMode, () => void>> = {
-    sse: () => void (this.#count.sse -= 1),
-    "long-poll": () => void (this.#count["long-poll"] -= 1),
+    sse: () => this.#left("sse"),
+    "long-poll": () => this.#left("long-poll"),
   };
+
+  #tooMany(): Problem {
+    if (!this.#hasWarned) this.#log.warn("too many live readers: others are refused", { maxLiveReaders: this.limit });
+    this.#hasWarned = true;
+    return TOO_MANY;
+  }
+
+  /** Where half of them have left, the next refusal is news again. */
+  #left(mode: LiveMode): void {
+    this.#count[mode] -= 1;
+    if (this.#hasWarned && this.size < this.limit / 2) this.#hasWarned = false;
+  }
 
   #leaveAs(client: string, mode: LiveMode): void {
     this.#leave[mode]();

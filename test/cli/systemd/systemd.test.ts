@@ -127,6 +127,8 @@ describe("streamdir systemd", () => {
     [["--storage", "nats://h1", "--fsync", "no"], /^--fsync has no meaning with --storage nats:\/\/$/],
     [["--admin-listen", "unix:admin.sock"], /^the service can make no socket at ".*\/admin\.sock": name one in its directory, or a port$/],
     [["--admin-listen", "unix:/run/admin.sock"], /^the service can make no socket at "\/run\/admin\.sock": /],
+    [["--auth", "/a.json", "--admin-listen", "0.0.0.0:9437"], /^Cannot listen on 0\.0\.0\.0:9437: --admin-listen asks for no credential/],
+    [["--admin-listen", "*:9437"], /^Cannot listen on \[::\]:9437: --admin-listen asks for no credential/],
     [["--nats-creds", "/a.creds"], /^--nats-creds has no meaning without --storage nats:\/\/$/],
   ];
   for (const [args, line] of refused) {

@@ -79,6 +79,25 @@ test("a live read is a line when it begins and one when it ends", async (context
   assert.ok(Number(live[1]?.["bytesOut"]) > 0);
 });
 
+test("a long-poll that begins has no status, and one whose client leaves is told as left", async (context) => {
+  const { server, lines } = await logged(context);
+  await server.send("PUT", "a", { headers: TEXT });
+  const reader = await server.connect();
+  reader.write(requestBytes("GET", "a?live=long-poll&offset=now"));
+  while (lines().length < 2) await new Promise((resolve) => setImmediate(resolve));
+  reader.socket.resetAndDestroy();
+  while (lines().length < 3) await new Promise((resolve) => setImmediate(resolve));
+  assert.deepEqual(
+    lines()
+      .slice(1)
+      .map((line) => [line["msg"], "status" in line, line["status"]]),
+    [
+      ["live read begins", false, undefined],
+      ["request", true, "left"],
+    ],
+  );
+});
+
 test("a line has the caller's id, and no secret, ticket or body", async (context) => {
   const file = new AuthFile();
   const token = file.token("writer", [{ streams: ["**"], allow: ["create", "append"] }]);

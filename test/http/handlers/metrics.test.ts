@@ -46,7 +46,7 @@ test("requests of both paths count by operation and status, refusals by code, an
 });
 
 test("live readers count by mode while they wait, and their wait is no duration", async (context) => {
-  const server = await startServer(context);
+  const server = await startServer(context, { maxLiveReaders: 7 });
   await server.send("PUT", "a", { headers: TEXT });
   const poll = await server.connect();
   poll.write(requestBytes("GET", "a?live=long-poll&offset=now"));
@@ -58,6 +58,7 @@ test("live readers count by mode while they wait, and their wait is no duration"
   };
   while ((await counts()).join() !== "1,1");
   const text = await scraped(server);
+  assert.equal(valueOf(text, "streamdir_live_readers_limit"), 7);
   for (const operation of ["sse", "long-poll"])
     assert.equal(valueOf(text, `streamdir_request_duration_seconds_count{operation="${operation}"}`), 1);
   await poll.close();

@@ -3,9 +3,9 @@
 import type { Clock } from "../ops/clock.js";
 import type { Log } from "../ops/log.js";
 import type { Clients } from "./bounds/clients.js";
+import { ResetsByClient } from "./bounds/resets-by-client.js";
 import { STREAM_METHODS } from "./encoding/cors.js";
 import { problem, type Problem } from "./encoding/problems.js";
-import { ClientResets } from "./http2/reset-budget.js";
 import { Sessions, type SessionsOptions } from "./http2/sessions.js";
 import type { StreamRequest } from "./http2/stream-request.js";
 import type { Dispatcher } from "./dispatch.js";
@@ -28,7 +28,7 @@ export function http2Sessions({ dispatcher, clock, log, clients, limits }: Http2
     clock,
     log,
     limits,
-    resets: new ClientResets(clients),
+    resets: new ResetsByClient(clients),
     serve: (req, res) => dispatcher.handleStream(req, res, refusalOf(req, limits.maxHeaderSize)),
   });
 }

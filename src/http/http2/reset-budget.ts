@@ -1,37 +1,20 @@
-import { clientAddressOf } from "../bounds/client-address.js";
-import type { Clients } from "../bounds/clients.js";
-import { RateLimiter } from "../bounds/rate-limiter.js";
 import type { Line } from "../node/message.js";
 
 /** How many streams a client may break off on one connection: at once, and for each second after that. */
 const MAX_RESETS = 512;
 const RESETS_PER_SECOND = 32;
-/** How many it may break off in a second on all its connections. */
-const MAX_CLIENT_RESETS = 1024;
 /** How many on each connection do not count for that: a connection that breaks off little does not pay for others. */
 const MAX_OWN_RESETS = 32;
 
 /** What of a connection tells which client it counts for. */
-type Origin = Pick<Line, "remoteAddress" | "localAddress" | "destroyed">;
+export type Origin = Pick<Line, "remoteAddress" | "localAddress" | "destroyed">;
 
-/** Counts the streams that are reset by client, as a new connection costs little. Trusted proxies are not counted. */
-export class ClientResets {
-  readonly #clients: Pick<Clients, "isTrusted">;
-  readonly #limiter = new RateLimiter({ requests: MAX_CLIENT_RESETS, bytes: null });
-
-  constructor(clients: Pick<Clients, "isTrusted">) {
-    this.#clients = clients;
-  }
-
-  /** The client that a connection counts for; `null` for a trusted proxy, which has many. */
-  clientOf(connection: Origin): string | null {
-    return this.#clients.isTrusted(connection) ? null : clientAddressOf(connection);
-  }
-
+/** Counts the streams that are reset by client, over all its connections. */
+export interface ClientResets {
+  /** The client that a connection counts for; `null` for one that counts by itself alone. */
+  clientOf(connection: Origin): string | null;
   /** Counts one; false once a client has had too many. */
-  spend(client: string | null, nowMs: number): boolean {
-    return client === null || this.#limiter.admit(client, null, nowMs) === 0;
-  }
+  spend(client: string | null, nowMs: number): boolean;
 }
 
 /**

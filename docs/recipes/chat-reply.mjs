@@ -7,8 +7,9 @@ import { text } from "node:stream/consumers";
 import { setTimeout as sleep } from "node:timers/promises";
 
 const STREAMS = process.env.STREAMS ?? "http://127.0.0.1:4437/v1/stream/";
-/** A token for a server with --auth; without, there is none. A page must not have it: docs/auth.md has tickets for browsers. */
-const AUTH = process.env.STREAMDIR_TOKEN ? { Authorization: `Bearer ${process.env.STREAMDIR_TOKEN}` } : {};
+/** A token for a server with --auth; without, there is none. A page must not have it: it gets tickets (docs/auth.md). */
+const TOKEN = process.env.STREAMDIR_TOKEN ?? "";
+const AUTH = TOKEN === "" ? {} : { Authorization: `Bearer ${TOKEN}` };
 const DAY_SECONDS = 24 * 3600;
 const TRIES = 60;
 /** Answers below 500 that pass: the request came too slowly, or too many came (--rate-limit). Nothing was done. */
@@ -68,13 +69,32 @@ async function ask(req, res) {
   res.writeHead(201, { "Content-Type": "text/plain" }).end(name);
 }
 
+/** Where a reply is, and for a server with --auth a ticket to read and to stop it, for an hour. */
+async function address(name, res) {
+  // Your application asks here who it is. A name of another kind gets nothing: the token may read more than replies.
+  if (!/^chat\/[0-9a-f-]{36}$/.test(name)) return res.writeHead(404).end();
+  res.setHeader("Cache-Control", "no-store");
+  if (TOKEN === "") return res.end(`${STREAMS}${name}?`);
+  const body = JSON.stringify({ stream: name, close: true });
+  const headers = { ...AUTH, "Content-Type": "application/json" };
+  const answer = await fetch(`${STREAMS}__ds/tickets`, { method: "POST", headers, body });
+  if (!answer.ok) throw new Error(`there is no ticket: ${await answer.text()}`);
+  res.end(`${STREAMS}${name}?ticket=${(await answer.json()).ticket}`);
+}
+
 async function page(res) {
-  const html = await readFile(new URL("chat-reply.html", import.meta.url), "utf8");
-  res.writeHead(200, { "Content-Type": "text/html" }).end(html.replace("STREAMS", STREAMS));
+  const html = await readFile(new URL("chat-reply.html", import.meta.url));
+  res.writeHead(200, { "Content-Type": "text/html" }).end(html);
+}
+
+function handle(req, res) {
+  if (req.method === "POST") return ask(req, res);
+  const [, name] = req.url.split("/address/");
+  return name === undefined ? page(res) : address(name, res);
 }
 
 const server = http.createServer((req, res) => {
-  const answering = req.method === "POST" ? ask(req, res) : page(res);
+  const answering = handle(req, res);
   answering.catch((fault) => {
     console.error(fault);
     res.writeHead(502).end();

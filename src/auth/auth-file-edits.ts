@@ -2,7 +2,8 @@
 
 import { randomBytes } from "node:crypto";
 import { formatTimestamp } from "../protocol/timestamp.js";
-import { replaceFile, WatchedFile, withFileLock } from "../ops/watched-file.js";
+import { withFileLock } from "../ops/lock/file-lock.js";
+import { replaceFile, WatchedFile } from "../ops/watched-file.js";
 import { parseAuthFile } from "./auth-file.js";
 import type { AuthFile, RevocationEntry } from "./auth-file.js";
 import { AUTH_BOUNDS } from "./bounds.js";

@@ -14,6 +14,7 @@ import { Grants } from "./rights/grant.js";
 import type { Grant } from "./rights/grant.js";
 import type { ClientCertificate } from "./rights/credentials.js";
 import { isSub } from "./rights/pattern.js";
+import { TICKET_FAULTS, type TicketFault } from "./ticket.js";
 import { Tickets } from "./tickets.js";
 import { parseToken, TOKEN_PREFIX, Tokens } from "./token.js";
 
@@ -24,7 +25,6 @@ export interface GrantingIssuer extends Issuer {
 
 const NEVER_MS = Infinity;
 const UNKNOWN_TOKEN = invalid("The token is unknown, over or revoked.");
-const BAD_TICKET = invalid("The ticket is malformed, over, revoked, or for another stream.");
 const TICKET_WITHOUT_NAME = invalid("A ticket counts for one stream only, and this request names none.");
 const TOKEN_IN_URL = invalid(
   "Tokens never go in a URL, where logs and proxies keep them: send Authorization: Bearer TOKEN, or a ticket here.",
@@ -80,8 +80,10 @@ export class Policy {
   byTicket(text: string, name: string | null, nowMs: number): Authentication | Promise<Authentication> {
     if (text.startsWith(TOKEN_PREFIX) || text.split(".", 6).length === 3) return TOKEN_IN_URL;
     if (name === null) return TICKET_WITHOUT_NAME;
+    const judged = (found: KnownCaller | TicketFault): Authentication =>
+      typeof found === "string" ? invalid(TICKET_FAULTS[found]) : found;
     const found = this.tickets.authenticate(text, name, nowMs);
-    return found instanceof Promise ? found.then((caller) => caller ?? BAD_TICKET) : (found ?? BAD_TICKET);
+    return found instanceof Promise ? found.then(judged) : judged(found);
   }
 
   /**

@@ -40,6 +40,18 @@ export interface TicketContent {
   readonly kid: string;
 }
 
+/** Why a ticket is refused. */
+export type TicketFault = "malformed" | "signature" | "over" | "too-long" | "ended";
+
+/** One sentence for whoever made it, or showed it. What is in the auth file is not told. */
+export const TICKET_FAULTS: Readonly<Record<TicketFault, string>> = {
+  malformed: `The ticket is not v1.<exp>.<r or rc>.<kid>.<HMAC> in at most ${MAX_TICKET_CHARS} characters.`,
+  signature: "The ticket's HMAC does not hold: it is for another stream, or no key of this server has signed it.",
+  over: "The ticket is over: ask for another.",
+  "too-long": "The ticket's exp is more than 7 days from now; it counts seconds.",
+  ended: "The ticket is revoked, or its key or who asked for it may no longer do what it is for.",
+};
+
 /** Takes a ticket apart; `null` for anything else. */
 export function parseTicket(text: string): Ticket | null {
   if (text.length > MAX_TICKET_CHARS) return null;

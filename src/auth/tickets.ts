@@ -15,7 +15,7 @@ import { Grants } from "./rights/grant.js";
 import type { Grant } from "./rights/grant.js";
 import type { Operation } from "./rights/operation.js";
 import { DEFAULT_TICKET_LIFE_MS, MAX_TICKET_LIFE_MS, parseTicket, signTicket, ticketMac } from "./ticket.js";
-import type { Ticket } from "./ticket.js";
+import type { Ticket, TicketFault } from "./ticket.js";
 import type { Tokens } from "./token.js";
 
 /** How far the clock of a backend that signs tickets may be ahead, in milliseconds. */
@@ -87,15 +87,19 @@ export class Tickets {
   }
 
   /**
-   * Whose ticket for the stream `name` it is; `null` when it does not count. A promise, which never rejects, only where
+   * Whose ticket for the stream `name` it is, or why it does not count. A promise, which never rejects, only where
    * the keys of the issuer must be fetched whose JWT it was asked for with.
    */
-  authenticate(text: string, name: string, nowMs: number): KnownCaller | null | Promise<KnownCaller | null> {
+  authenticate(
+    text: string,
+    name: string,
+    nowMs: number,
+  ): KnownCaller | TicketFault | Promise<KnownCaller | TicketFault> {
     const ticket = parseTicket(text);
-    if (ticket === null) return null;
+    if (ticket === null) return "malformed";
     const key = this.#keys.get(ticket.keyId);
     const mac = ticketMac(key?.secret ?? this.#nobody, ticket, name);
-    if (!timingSafeEqual(mac, ticket.mac) || key === undefined) return null;
+    if (!timingSafeEqual(mac, ticket.mac) || key === undefined) return "signature";
     const keysKnown = this.#issuerOf(ticket.tags)?.keys.known() ?? null;
     if (keysKnown === null) return this.#callerOf(ticket, key, name, nowMs);
     return keysKnown.then(() => this.#callerOf(ticket, key, name, nowMs));
@@ -104,7 +108,9 @@ export class Tickets {
   /** Who had a ticket; `null` when it no longer counts. */
   renew({ ticket, name, keyPrint }: Extract<Basis, { kind: "ticket" }>, nowMs: number): KnownCaller | null {
     const key = this.#keys.get(ticket.keyId);
-    return key === undefined || key.print !== keyPrint ? null : this.#callerOf(ticket, key, name, nowMs);
+    if (key === undefined || key.print !== keyPrint) return null;
+    const caller = this.#callerOf(ticket, key, name, nowMs);
+    return caller instanceof KnownCaller ? caller : null;
   }
 
   /**
@@ -139,13 +145,14 @@ export class Tickets {
     return null;
   }
 
-  #callerOf(ticket: Ticket, key: Key, name: string, nowMs: number): KnownCaller | null {
+  #callerOf(ticket: Ticket, key: Key, name: string, nowMs: number): KnownCaller | TicketFault {
     const expiresMs = ticket.expiresS * 1000;
-    if (nowMs >= expiresMs || expiresMs > nowMs + MAX_TICKET_LIFE_MS + TICKET_LEEWAY_MS) return null;
+    if (nowMs >= expiresMs) return "over";
+    if (expiresMs > nowMs + MAX_TICKET_LIFE_MS + TICKET_LEEWAY_MS) return "too-long";
     const askers = this.#askersOf(ticket, nowMs);
-    if (askers === null) return null;
+    if (askers === null) return "ended";
     const rights = new TicketRights(ticket, name, [...askers, ...(key.limits === null ? [] : [key.limits])]);
-    if (rights.rightTo("read", name) === null) return null;
+    if (rights.rightTo("read", name) === null) return "ended";
     const endsAtMs = Math.min(expiresMs, ...askers.map((asker) => asker.endsAtMs));
     const id = `ticket ${key.id} ${printOf(ticket.mac).slice(0, 12)}`;
     const basis = { kind: "ticket", ticket, name, keyPrint: key.print } as const;

@@ -11,6 +11,7 @@ import { helpText } from "./help.js";
 import { parseLoneTask, parseTask } from "./command/task.js";
 import { loneTaskHelp, taskHelp } from "./command/task-help.js";
 import type { Tool } from "./command/task.js";
+import { endByLostTerminal } from "./command/lost-terminal.js";
 import { endByUnheardSignals } from "./command/stop-signals.js";
 import { refusalOfVariables } from "./command/variables.js";
 import { EXIT } from "./command/verb.js";
@@ -108,6 +109,7 @@ function crashed(error: unknown): number {
 }
 
 endByUnheardSignals(process);
+endByLostTerminal(process);
 // The reader of the output may go away; that must not end a server.
 process.stdout.on("error", (error) => {
   if (!("code" in error && error.code === "EPIPE")) lost ??= error;

@@ -34,8 +34,9 @@ const OTHER_SIGNALS: readonly OtherSignal[] = [
 ];
 
 /**
- * Serves `dir` until a signal: prints one line on standard output when it is ready, logs to standard error, and
- * resolves to the exit status. A second signal, or a fault, ends the process from within.
+ * Serves `dir` until a signal: prints one line on standard output when it is ready (on standard error where the access
+ * log has the other), logs to standard error, and resolves to the exit status. A second signal, or a fault, ends the
+ * process from within.
  */
 export async function serve(
   invocation: Invocation,
@@ -76,12 +77,11 @@ export async function serve(
     reload?.answerWith(server);
     const ready = readyOf(server, invocation);
     const streams = "dir" in ready ? ready.dir : ready.storage;
-    if (format === "json") createLog({ level: "info", format, write: linesTo(stdout), clock }).info("serving", ready);
+    const write = linesTo(settings.accessLog ? stderr : stdout);
+    if (format === "json") createLog({ level: "info", format, write, clock }).info("serving", ready);
     else {
       const page = "page" in ready ? ` - see: ${ready.page}` : "";
-      linesTo(stdout)(
-        `streamdir ${version} serves ${oneLine(streams)} at ${placesOf(server)}${page} - try: ${ready.try}`,
-      );
+      write(`streamdir ${version} serves ${oneLine(streams)} at ${placesOf(server)}${page} - try: ${ready.try}`);
     }
     notifier.ready(`serves ${streams} at ${placesOf(server)}`);
 

@@ -2,10 +2,13 @@ import { resolve } from "node:path";
 import { oneLine, visibleJson } from "../ops/log.js";
 import { explainUnusable } from "../storage/file/directory/directory.js";
 import { openOffline } from "../storage/file/offline/offline.js";
-import { DirectoryError } from "../storage/file/directory/lock.js";
+import { DirectoryError, OpenElsewhereError } from "../storage/file/directory/lock.js";
 import { verifyDirectory, type Finding, type VerifySummary } from "../storage/file/offline/verify.js";
 import { ProgressLine } from "./progress-line.js";
 import { EXIT, type Invocation, type Surroundings } from "./command/verb.js";
+
+/** A server that can't be stopped lets a backup have all that it holds. */
+const INSTEAD = ", or verify what streamdir backup DIR COPY makes of it meanwhile";
 
 /**
  * Compares everything in a directory with its checksums and changes nothing: a line for each finding, then a summary.
@@ -28,7 +31,8 @@ export async function verify({ dir, switches }: Invocation, { stdout, stderr }: 
     progress.clear();
     const error = explainUnusable(resolve(dir), thrown);
     if (!(error instanceof DirectoryError)) throw error;
-    stderr.write(`streamdir: ${oneLine(error.message)}\n`);
+    const instead = error instanceof OpenElsewhereError ? INSTEAD : "";
+    stderr.write(`streamdir: ${oneLine(error.message)}${instead}\n`);
     return EXIT.unusable;
   }
 }

@@ -9,7 +9,7 @@ import { Responder } from "./answer/respond.js";
 import { SitePolicy } from "./access/site-policy.js";
 import type { Context } from "./context/context.js";
 import { guard } from "./context/guard.js";
-import type { Arrival, Sink } from "./dispatch.js";
+import { TOO_MANY_WAIT, type Arrival, type Sink } from "./dispatch.js";
 import { CorsPolicy, READ_METHODS } from "./encoding/cors.js";
 import { problem, type Problem } from "./encoding/problems.js";
 import { Exchange } from "./exchange/exchange.js";
@@ -18,7 +18,7 @@ import { health, livez, readyz } from "./handlers/health.js";
 import { metrics } from "./handlers/metrics.js";
 import { Pipeline } from "./pipeline.js";
 import { readHeaders } from "./request/request-headers.js";
-import { splitTarget } from "./request/target.js";
+import { hostOf, splitTarget } from "./request/target.js";
 
 /** What is answered: without credentials, and until the last stream is. */
 const PAGES: Readonly<Record<string, (context: Context, service: Context, exchange: Exchange) => void>> = {
@@ -65,12 +65,19 @@ export class AdminDispatcher implements Sink {
   /** Answers a request, now or later. Never throws. */
   handle(req: IncomingMessage, res: ServerResponse, { awaitsContinue = false, refusal }: Arrival = {}): void {
     const exchange = new Exchange(req, res, splitTarget(req.url ?? ""), readHeaders(req.rawHeaders), awaitsContinue);
-    const begin = (): void => {
-      const own = this.#own;
-      own.inFlight.begin(exchange);
-      guard(own, exchange, () => this.#answer(exchange, refusal ?? faultOfHead(exchange)));
-    };
-    if (!this.#pipeline.inTurn(req, res, begin)) req.socket.destroy();
+    const fault = refusal ?? faultOfHead(exchange);
+    exchange.headers.host = hostOf(req.url ?? "", exchange.headers.host);
+    if (this.#pipeline.inTurn(req, res, () => this.#begin(exchange, fault))) return;
+    exchange.forgetSentHeaders();
+    // As in the general dispatcher.
+    exchange.awaitsContinue = false;
+    this.#begin(exchange, TOO_MANY_WAIT);
+  }
+
+  #begin(exchange: Exchange, refusal: Problem | null): void {
+    const own = this.#own;
+    own.inFlight.begin(exchange);
+    guard(own, exchange, () => this.#answer(exchange, refusal));
   }
 
   /**

@@ -46,9 +46,15 @@ export class ClientErrors {
     const earlier = this.#answerUnderWay(socket);
     if (earlier?.req.complete === true) earlier.on("close", () => this.#goOn(earlier, socket, refusal));
     else if (!socket.writable) socket.destroy();
-    else if (earlier?.headersSent !== true) this.#ends.end(socket, this.#responder.rawProblem(refusal));
+    else if (earlier?.headersSent !== true)
+      this.#ends.end(socket, this.#responder.rawRefusal(refusal, earlier !== null));
     else if (isWhole(earlier)) this.#ends.end(socket);
     else socket.destroy();
+  }
+
+  /** Sends a problem to a new connection that is not served. */
+  turnAway(socket: Socket, refusal: Problem): void {
+    this.#ends.end(socket, this.#responder.rawProblem(refusal));
   }
 
   /** Nothing follows an answer that said it was the last. */

@@ -37,7 +37,7 @@ import { parseReadQuery } from "./request/query.js";
 import { readHeaders } from "./request/request-headers.js";
 import { ListFeed } from "./reading/list/list-feed.js";
 import { SseFeeds } from "./reading/sse-feed.js";
-import { splitTarget, type Target } from "./request/target.js";
+import { hostOf, splitTarget, type Target } from "./request/target.js";
 import { staggerEnds } from "./reading/staggered-ends.js";
 import { WaitingRooms } from "./reading/long-polls.js";
 
@@ -54,6 +54,9 @@ const PAGE_FOLDER = PAGE_PATH.slice(0, -1);
 const NO_PAGE = "The page is not served here; the server's option --ui serves it to all.";
 /** The bodies of other methods say nothing. */
 const TAKE_BODIES: ReadonlySet<string> = new Set(["POST", "PUT"]);
+
+/** Why a pipelined request is refused, and those after it dropped. */
+export const TOO_MANY_WAIT = problem("overloaded", { detail: "Too many requests wait on this connection." });
 
 /** How a request arrived. */
 export interface Arrival {
@@ -110,7 +113,9 @@ export class Dispatcher implements Sink {
     exchange.arriving = false;
     if (isTaken) return;
     exchange.forgetSentHeaders();
-    this.#begin(exchange, problem("overloaded", { detail: "Too many requests wait on this connection." }));
+    // It gets its answer in its turn; to end the connection now would cut off those before it.
+    exchange.awaitsContinue = false;
+    this.#begin(exchange, TOO_MANY_WAIT);
   }
 
   /**
@@ -157,7 +162,10 @@ export class Dispatcher implements Sink {
       headers.streamForkedFrom = headers.streamForkedFrom.slice(mount.length);
   }
 
+  /** Once its own `Host` is checked. */
   #begin(exchange: Exchange, refusal: Problem | null): void {
+    const { req, headers } = exchange;
+    headers.host = hostOf(req.url ?? "", headers.host);
     this.#context.clients.identify(exchange);
     this.#context.inFlight.begin(exchange);
     const { responder } = this.#context;

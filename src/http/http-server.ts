@@ -38,6 +38,8 @@ export const REQUEST_LIMITS = {
   connectionsCheckingInterval: 5_000,
   /** How long a stop waits for the first request of a connection. */
   firstRequestTimeout: 1_000,
+  /** How long it waits for the next request of a connection, and how long ago that was last answered. */
+  nextRequestTimeout: 500,
 };
 
 /** How many headers a request may have: in memory each costs far more than its bytes. */
@@ -108,12 +110,13 @@ export class HttpServer {
       { ...limits, requireHostHeader: false, insecureHTTPParser: false },
       (req, connection) => !hasTooManyHeaders(req) && dispatcher.handleDirect(req, connection),
       (socket) => this.#endAfterLast(socket),
+      { sparedMs: limits.nextRequestTimeout, nowMs: () => clock.nowMs() },
     );
     // Node silently drops headers past this count; one more than there may be shows that there are too many.
     this.#server.maxHeadersCount = MAX_HEADERS + 1;
     this.#listenForRequests();
     this.#listenForFaults();
-    const refuse = (socket: Socket, crowd: Crowd): void => this.#clientErrors.close(socket, TOO_MANY[crowd]);
+    const refuse = (socket: Socket, crowd: Crowd): void => this.#clientErrors.turnAway(socket, TOO_MANY[crowd]);
     const { connectionLimit, connectionsByClient, connections = new ConnectionFigures() } = options;
     this.#gate = new ConnectionGate(connectionLimit, connectionsByClient, connections, log, refuse);
   }
@@ -208,23 +211,27 @@ export class HttpServer {
   }
 
   /**
-   * Stops accepting, and closes idle connections. One that has not asked yet is given time to: its client could not
-   * know that the server stops. Resolves when the last one is gone.
+   * Stops accepting, and closes idle connections. One that has not asked yet, or was answered a moment ago, is given
+   * time for a request: its client could not know that the server stops. Resolves when the last one is gone.
    */
   async close(): Promise<void> {
     this.#isStopping = true;
-    // A connection that still sends an answer would otherwise be kept for the next request.
-    this.#server.keepAliveTimeout = 1;
+    const { firstRequestTimeout, nextRequestTimeout } = this.#limits;
+    // A connection that still sends an answer would otherwise be kept for long.
+    this.#server.keepAliveTimeout = nextRequestTimeout;
     const gone = this.#listeners.map((listener) => listener.close());
     this.#door?.close();
-    this.#server.close();
     this.#sessions.close();
-    const timer = this.#clock.after(this.#limits.firstRequestTimeout, () => {
-      this.#server.closeUnusedConnections();
-      this.#door?.cutHandshakes();
-    });
+    afterReading(() => this.#server.close());
+    const timers = [
+      this.#clock.after(nextRequestTimeout, () => afterReading(() => this.#server.closeAnsweredConnections())),
+      this.#clock.after(firstRequestTimeout, () => {
+        this.#server.closeUnusedConnections();
+        this.#door?.cutHandshakes();
+      }),
+    ];
     await Promise.all(gone);
-    timer.cancel();
+    for (const timer of timers) timer.cancel();
   }
 
   /** Cuts all connections. */
@@ -238,4 +245,9 @@ export class HttpServer {
 
 function hasTooManyHeaders({ rawHeaders }: IncomingMessage): boolean {
   return rawHeaders.length > 2 * MAX_HEADERS;
+}
+
+/** Calls `run` when all that the system has received by now was read: after the next turn of the event loop. */
+function afterReading(run: () => void): void {
+  setImmediate(() => setImmediate(run));
 }

@@ -18,7 +18,6 @@ const MAX_LINKS = 40;
 /** How long a pipe may wait for a writer, and a pipe or a terminal for the next bytes, in milliseconds. */
 const PATIENCE = { writerMs: 1000, silenceMs: 60_000 };
 const POLL_MS = 25;
-const LOCK_PATIENCE_MS = 5000;
 
 /** Why a file could not be used. */
 export interface FileFault {
@@ -156,40 +155,8 @@ export async function replaceFile(path: string, text: string): Promise<void> {
   await syncDirectory(dirname(target));
 }
 
-/**
- * Runs `change` while no other process does so for the same file: `FILE.lock` stands beside it meanwhile. Waits
- * for its turn; rejects when that takes too long, with what to do about a lock that a dead process left.
- */
-export async function withFileLock<T>(
-  path: string,
-  change: () => Promise<T>,
-  patienceMs = LOCK_PATIENCE_MS,
-): Promise<T> {
-  const lock = `${await targetOf(path)}.lock`;
-  await takeLock(lock, performance.now() + patienceMs);
-  try {
-    return await change();
-  } finally {
-    await unlink(lock);
-  }
-}
-
-async function takeLock(lock: string, untilMs: number): Promise<void> {
-  for (;;) {
-    try {
-      const file = await open(lock, "wx", NEW_FILE_MODE);
-      return await file.close();
-    } catch (error) {
-      if (!(error instanceof Error && "code" in error && error.code === "EEXIST")) throw error;
-    }
-    if (performance.now() > untilMs)
-      throw new Error(`${lock} is there: another command changes the file; if none runs, remove ${lock}`);
-    await new Promise((resolve) => setTimeout(resolve, POLL_MS));
-  }
-}
-
 /** Where the symbolic links at `path` end. Unlike `realpath`, also where there is no file yet. */
-async function targetOf(path: string): Promise<string> {
+export async function targetOf(path: string): Promise<string> {
   let target = resolve(path);
   for (let links = 0; links < MAX_LINKS; links++) {
     const next = await readlink(target).catch(() => null); // no link: it is the file itself, or there is none

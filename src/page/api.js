@@ -60,8 +60,12 @@ export class Api {
     return this.#token;
   }
 
-  /** Only this tab keeps it, until it is closed; where the browser keeps nothing, until the page is loaded again. */
+  /**
+   * Only this tab keeps it, until it is closed; where the browser keeps nothing, until the page is loaded again. Throws for
+   * what no header can have.
+   */
   set token(token) {
+    if (token !== "") headersOf(bearer(token));
     this.#server = null;
     this.#token = token;
     if (token === "") orNull(() => sessionStorage.removeItem(TOKEN_KEY));
@@ -88,7 +92,7 @@ export class Api {
    * @param {{ headers?: Fields, body?: string | Uint8Array, signal?: AbortSignal | undefined }} [parts]
    */
   async send(method, url, { headers = {}, body, signal } = {}) {
-    const given = headersOf(this.token === "" ? headers : { ...headers, Authorization: `Bearer ${this.token}` });
+    const given = headersOf(this.token === "" ? headers : { ...headers, ...bearer(this.token) });
     const late = new AbortController();
     const timer = setTimeout(() => late.abort(), ANSWER_MS);
     const signals = [late.signal, ...(signal === undefined ? [] : [signal])];
@@ -261,8 +265,14 @@ export class Api {
 
   async metrics() {
     const { metrics } = await this.server();
-    if (metrics === null) throw new ApiError(404, "unknown-path", "They are not at this address.");
-    return (await this.send("GET", new URL(metrics, location.href))).text();
+    const unknown = new ApiError(404, "unknown-path", "They are not at this address.");
+    if (metrics === null) throw unknown;
+    try {
+      return await (await this.send("GET", new URL(metrics, location.href))).text();
+    } catch (error) {
+      // A proxy in front has something else there, or nothing.
+      throw error instanceof ApiError && error.status === 404 ? unknown : error;
+    }
   }
 
   /**
@@ -286,6 +296,11 @@ function orNull(use) {
     if (error instanceof DOMException) return null;
     throw error;
   }
+}
+
+/** @param {string} token */
+function bearer(token) {
+  return { Authorization: `Bearer ${token}` };
 }
 
 /** @param {Fields} given What was typed may have characters that no header can have. */

@@ -25,11 +25,12 @@ let tokenWanted = "";
 
 function show() {
   const { place, name, query } = parseRoute(location.hash);
-  const isTab = (document.activeElement?.closest(".tabs") ?? null) !== null;
+  const isWithin = (/** @type {string} */ selector) => document.activeElement?.closest(selector) instanceof HTMLElement;
+  const focused = isMade ? "composer" : isWithin(".tabs") ? "tab" : isWithin(".goto") ? "place" : "";
   view?.stop();
   view = null;
   if (place === "server") view = new ServerView(api);
-  if (place === "stream") view = new StreamView(api, name, query, list, isMade ? "composer" : isTab ? "tab" : "");
+  if (place === "stream") view = new StreamView(api, name, query, list, focused);
   isMade = false;
   list.selected = name;
   document.body.dataset["place"] = place;

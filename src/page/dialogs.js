@@ -72,7 +72,7 @@ export function askCreate(api, onDone, beginning = "") {
     { id: "types" },
     ...["application/json", "text/plain", "application/octet-stream"].map((value) => el("option", { value })),
   );
-  const ttl = el("input", { type: "number", min: "0", placeholder: "for good" });
+  const ttl = el("input", { type: "number", min: "1", placeholder: "for good" });
   const first = el("textarea", { rows: 3, spellcheck: false, placeholder: '{"hello":"world"}' });
   const fields = [
     field("Name", name, "A slash makes a folder."),
@@ -86,7 +86,8 @@ export function askCreate(api, onDone, beginning = "") {
     const { value } = first;
     const body = kindOf(type.value) === "text" ? asLines(value) : value;
     const { status } = await api.create(name.value, headers, value === "" ? undefined : body);
-    notice(status === 201 ? `${name.value} created.` : `${name.value} was there already: nothing was appended.`);
+    const made = nameText(name.value);
+    notice(status === 201 ? `${made} created.` : `${made} was there already: nothing was appended.`);
     onDone(name.value);
   });
 }
@@ -112,12 +113,13 @@ export function askFork(api, entry, onDone) {
   ];
   ask("Fork", "Fork", fields, async () => {
     const source = { "Stream-Forked-From": await api.pathOf(entry.name) };
-    await api.create(name.value, {
+    const { status } = await api.create(name.value, {
       "Content-Type": entry.contentType,
       ...source,
       ...(at.value === "" ? {} : { "Stream-Fork-Offset": at.value }),
     });
-    notice(`${name.value} forked.`);
+    const made = nameText(name.value);
+    notice(status === 201 ? `${made} forked.` : `${made} was there already, as such a fork: it is as it was.`);
     onDone(name.value);
   });
 }
@@ -130,7 +132,7 @@ export function askFork(api, entry, onDone) {
 export function askClose(api, entry, onDone) {
   const words = ["Nothing can be appended to ", " any more. Readers are told that this is its end."];
   const close = () => api.close(entry.name);
-  askDangerous("Close for good?", "Close", entry, words, close, "closed", onDone);
+  askDangerous(api, "Close for good?", "Close", entry, words, close, "closed", onDone);
 }
 
 /**
@@ -141,10 +143,11 @@ export function askClose(api, entry, onDone) {
 export function askDelete(api, entry, onDone) {
   const words = ["All of ", " goes, and does not come back. Its forks keep what they have of it."];
   const remove = () => api.remove(entry.name);
-  askDangerous("Delete?", "Delete", entry, words, remove, "deleted", onDone);
+  askDangerous(api, "Delete?", "Delete", entry, words, remove, "deleted", onDone);
 }
 
 /**
+ * @param {import("./api.js").Api} api
  * @param {string} title
  * @param {string} label
  * @param {import("./api.js").Entry} entry
@@ -153,8 +156,12 @@ export function askDelete(api, entry, onDone) {
  * @param {string} done
  * @param {() => void} onDone
  */
-function askDangerous(title, label, { name }, [before = "", after = ""], work, done, onDone) {
+function askDangerous(api, title, label, { name, createdAt }, [before = "", after = ""], work, done, onDone) {
   const submit = async () => {
+    // The list alone says when a stream was made.
+    const now = createdAt === null ? null : await api.entry(name);
+    if (now !== null && now.createdAt !== createdAt)
+      throw new ApiError(409, "", "It was deleted, and made anew: that is another stream. Look again.");
     await work();
     notice(`${nameText(name)} ${done}.`);
     onDone();

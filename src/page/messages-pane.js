@@ -3,16 +3,24 @@
 import { againButton } from "./dialogs.js";
 import { button, complain, el, endComplaint } from "./dom.js";
 import { numberText } from "./figures.js";
+import { goTo } from "./go-to.js";
 import { followStream } from "./live.js";
-import { fromBase64, kindOf, splitArray, splitLines } from "./messages.js";
+import { fromBase64, kindOf, linesEnd, splitArray } from "./messages.js";
 import { fewer, PAGE_MESSAGES, PageReader } from "./reader.js";
 import { Rows } from "./rows.js";
 
 /** @typedef {import("./rows.js").Mode} Mode */
+/**
+ * What is told of a stream: that it has more, that it has ended, and that it is to be looked for again.
+ * @typedef {{ onNews: () => void, onEnd: (how: "closed" | "gone") => void, onAgain: () => void }} Told
+ */
 
 const RATE_MS = 1000;
 /** What is added at once of a page: one append may have any number of lines. */
 const MAX_ADDED = 1000;
+/** Appends of text may be parts of lines: a first page of fewer lines and bytes than these is read again, with more of them. */
+const FIRST_LINES = 50;
+const FIRST_TEXT_BYTES = 16 * 1024;
 
 export class MessagesPane {
   element = el("section", { className: "messages" });
@@ -21,6 +29,7 @@ export class MessagesPane {
   #query;
   #go;
   #onNews;
+  #onEnd;
   #onAgain;
   #ending = new AbortController();
   /** @type {Rows} */
@@ -33,9 +42,11 @@ export class MessagesPane {
   /** Nothing is before what was read. */
   #isWhole = false;
   #count = PAGE_MESSAGES;
+  /** Whether the newest message is a line without its end. */
+  #isOpen = false;
   #came = 0;
   #rate = 0;
-  /** @type {import("./live.js").LiveState | "reading"} */
+  /** @type {import("./live.js").LiveState | "reading" | "read"} */
   #state = "reading";
   #detail = "";
   #said = el("span", { role: "status" });
@@ -50,14 +61,15 @@ export class MessagesPane {
    * @param {import("./api.js").Entry} entry
    * @param {Record<string, string>} query Where it is, and how it is shown.
    * @param {(query: Record<string, string>, isQuiet?: boolean) => void} go Shows another place; quiet: writes it down alone.
-   * @param {{ onNews: () => void, onAgain: () => void }} told Of news; and that the stream is to be looked for again.
+   * @param {Told} told
    */
-  constructor(api, entry, query, go, { onNews, onAgain }) {
+  constructor(api, entry, query, go, { onNews, onEnd, onAgain }) {
     this.#api = api;
     this.#entry = entry;
     this.#query = query;
     this.#go = go;
     this.#onNews = onNews;
+    this.#onEnd = onEnd;
     this.#onAgain = onAgain;
     this.#reader = new PageReader(api, entry.name, entry.contentType, this.#ending.signal);
     this.#rows = new Rows(this.#mode, () => this.#tell());
@@ -67,10 +79,12 @@ export class MessagesPane {
   }
 
   async start() {
+    this.#tell();
     try {
       await (this.#isForward ? this.#forward(this.#place) : this.#begin());
     } catch (error) {
       if (this.#ending.signal.aborted) return;
+      this.#setState("read", "");
       complain(error);
       const why = error instanceof Error ? error.message : String(error);
       this.element.append(
@@ -164,16 +178,16 @@ export class MessagesPane {
 
   /** The newest page, and what comes. */
   async #begin() {
-    const last = Number(this.#query["last"] ?? PAGE_MESSAGES) || PAGE_MESSAGES;
-    const page = await this.#reader.last(last, null);
+    const page = await this.#first();
     if (page === null) return;
     this.#count = page.count;
+    this.#isOpen = page.isOpen;
     this.#known = { units: page.units, at: page.next, since: 0 };
     this.#isWhole =
       kindOf(this.#entry.contentType) === "json"
         ? page.units < page.count
         : page.units >= (this.#entry.bytes ?? Infinity);
-    this.#addEarlier(page.messages);
+    this.#addEarlier(page.messages, false);
     this.#setState(page.closed ? "closed" : "connecting", "");
     if (page.closed) return;
     this.#ticker = setInterval(() => this.#measure(), RATE_MS);
@@ -185,19 +199,32 @@ export class MessagesPane {
     await followStream(this.#api, this.#entry.name, page.next, this.#ending.signal, follower);
   }
 
+  /** The newest so many messages; where it is not said how many, of text enough appends to be read. */
+  async #first() {
+    const asked = Number(this.#query["last"]);
+    let page = await this.#reader.last(asked || PAGE_MESSAGES, null);
+    const isText = kindOf(this.#entry.contentType) === "text";
+    for (let units = -1; !asked && isText && page !== null && page.units !== units;) {
+      if (page.messages.length >= FIRST_LINES || page.units >= FIRST_TEXT_BYTES) break;
+      units = page.units;
+      page = await this.#reader.last(10 * page.count, null);
+    }
+    return page;
+  }
+
   /**
    * @param {string} data
    * @param {boolean} isBase64
    */
   #take(data, isBase64) {
-    const isJson = kindOf(this.#entry.contentType) === "json";
-    const bytes = isBase64 ? fromBase64(data) : null;
-    const messages = isJson ? splitArray(data) : bytes !== null ? this.#reader.messagesOf(bytes) : splitLines(data);
+    const kind = kindOf(this.#entry.contentType);
+    const bytes = kind === "json" ? null : isBase64 ? fromBase64(data) : new TextEncoder().encode(data);
+    const messages = bytes === null ? splitArray(data) : this.#reader.messagesOf(bytes);
     this.#came += messages.length;
-    this.#known.since += isJson ? messages.length : (bytes ?? new TextEncoder().encode(data)).length;
-    if (isJson) this.#count += messages.length;
-    else this.#count += 1;
-    this.#rows.addLive(messages);
+    this.#known.since += bytes === null ? messages.length : bytes.length;
+    this.#count += bytes === null ? messages.length : 1;
+    this.#rows.addLive(messages, this.#isOpen);
+    if (kind === "text" && bytes !== null && bytes.length > 0) this.#isOpen = linesEnd(bytes) < bytes.length;
     this.#onNews();
   }
 
@@ -207,6 +234,7 @@ export class MessagesPane {
    */
   #hear(state, detail) {
     if (state === "closed") this.#onNews();
+    if (state === "closed" || state === "gone") this.#onEnd(state);
     // Deleted, and perhaps made anew: that is another stream.
     if (state === "gone") this.#pause.textContent = "Look again";
     this.#setState(state, detail);
@@ -221,17 +249,18 @@ export class MessagesPane {
   /**
    * Shows the newest of what was read, below the others.
    * @param {import("./rows.js").Message[]} messages The oldest first.
+   * @param {boolean} isOpen Whether the newest of them is the beginning of the oldest that is shown.
    */
-  #addEarlier(messages) {
+  #addEarlier(messages, isOpen) {
     endComplaint();
     this.#rest = messages;
-    this.#rows.addBelow(messages.splice(-MAX_ADDED).reverse());
+    this.#rows.addBelow(messages.splice(-MAX_ADDED).reverse(), isOpen);
     this.#more.hidden = this.#isWhole && messages.length === 0;
   }
 
   /** The page before what is shown: more appends may have come than events told of them, and few may be too much. */
   async #before() {
-    let step = PAGE_MESSAGES;
+    let step = Math.max(PAGE_MESSAGES, kindOf(this.#entry.contentType) === "text" ? this.#count : 0);
     for (let units = -1; ;) {
       const count = this.#count + step;
       const page = await this.#reader.last(count, this.#known);
@@ -247,7 +276,7 @@ export class MessagesPane {
 
   async #older() {
     const dropped = this.#rows.takeDropped();
-    if (dropped === 0 && this.#rest.length > 0) return this.#addEarlier(this.#rest);
+    if (dropped === 0 && this.#rest.length > 0) return this.#addEarlier(this.#rest, false);
     // Of live text it is not known how many bytes it took.
     if (dropped > 0 && kindOf(this.#entry.contentType) !== "json") return this.#endHere();
     if (dropped > 0) {
@@ -264,7 +293,7 @@ export class MessagesPane {
       this.#count = count;
       this.#isWhole = page.units <= page.before;
       if (!this.#isWhole) this.#known = { units: page.units, at: page.next, since: 0 };
-      this.#addEarlier(page.messages);
+      this.#addEarlier(page.messages, page.isOpen);
     } catch (error) {
       complain(error);
     } finally {
@@ -281,6 +310,7 @@ export class MessagesPane {
    * @param {Record<string, string>} place
    */
   async #forward(place) {
+    this.#setState("reading", "");
     const chunk = await this.#reader.forward(place);
     this.#addSome(chunk.messages, 0, chunk);
   }
@@ -300,16 +330,20 @@ export class MessagesPane {
     const next = button("More", () => {
       if (!isDone) return this.#addSome(messages, to, chunk);
       next.disabled = true;
-      this.#forward({ offset: chunk.next }).catch((error) => ((next.disabled = false), complain(error)));
+      this.#forward({ offset: chunk.next }).catch((error) => {
+        next.disabled = false;
+        this.#setState("read", "");
+        complain(error);
+      });
     });
     next.hidden = this.#more.hidden;
     this.#more.replaceWith(next);
     this.#more = next;
-    this.#setState("reading", isDone && chunk.upToDate ? "up to the tail" : "");
+    this.#setState("read", isDone && chunk.upToDate ? "up to the tail" : "");
   }
 
   /**
-   * @param {import("./live.js").LiveState | "reading"} state
+   * @param {import("./live.js").LiveState | "reading" | "read"} state
    * @param {string} detail
    */
   #setState(state, detail) {
@@ -346,37 +380,6 @@ const STATES = {
   waiting: "trying again",
   closed: "closed for good",
   gone: "ended",
-  reading: "",
+  reading: "reading",
+  read: "",
 };
-
-/**
- * Where to go in the stream.
- * @param {() => Record<string, string>} current
- * @param {(query: Record<string, string>) => void} go
- */
-function goTo(current, go) {
-  const query = current();
-  const kinds = { last: "Last", at: "From offset", since: "Since" };
-  const now = query["since"] !== undefined ? "since" : query["at"] !== undefined ? "at" : "last";
-  const kind = el(
-    "select",
-    { "aria-label": "Go to", change: () => suit() },
-    ...Object.entries(kinds).map(([value, label]) => el("option", { value, selected: value === now }, label)),
-  );
-  const place = el("input", { id: "place", value: query[now] ?? "", "aria-label": "Place", spellcheck: false });
-  const suit = () => {
-    const isCount = kind.value === "last";
-    place.pattern = isCount ? "\\s*[1-9][0-9]*\\s*" : ".*";
-    place.title = isCount ? "How many messages" : "";
-    place.placeholder =
-      { last: "100", at: "-1 is the start", since: new Date().toISOString().slice(0, 19) + "Z" }[kind.value] ?? "";
-  };
-  suit();
-  const submit = (/** @type {Event} */ event) => {
-    event.preventDefault();
-    const value = place.value.trim() || (kind.value === "at" ? "-1" : "");
-    const { show = "", filter = "" } = current();
-    go({ show, filter, ...(value === "" ? {} : { [kind.value]: value }) });
-  };
-  return el("form", { className: "goto", submit }, kind, place, el("button", { type: "submit" }, "Go"));
-}

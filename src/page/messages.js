@@ -46,15 +46,41 @@ export function membersOf(text, limit) {
   });
 }
 
+const LINE_FEED = 10;
+
 /**
- * Lines, the last without its end too.
- * @param {string} text
- * @returns {string[]}
+ * Lines, the last without its end too, as the bytes that they have.
+ * @param {Uint8Array} bytes
+ * @returns {Uint8Array[]} Copies: a line does not keep all that was read with it.
  */
-export function splitLines(text) {
-  const lines = text.split("\n");
-  if (lines.at(-1) === "") lines.pop();
+export function splitLines(bytes) {
+  const lines = [];
+  for (let at = 0; at < bytes.length;) {
+    const found = bytes.indexOf(LINE_FEED, at);
+    const end = found === -1 ? bytes.length : found;
+    lines.push(bytes.slice(at, end));
+    at = end + 1;
+  }
   return lines;
+}
+
+/**
+ * Bytes as far as they are whole lines.
+ * @param {Uint8Array} bytes
+ */
+export function linesEnd(bytes) {
+  return bytes.lastIndexOf(LINE_FEED) + 1;
+}
+
+/** @param {Uint8Array[]} parts */
+export function joined(parts) {
+  const whole = new Uint8Array(parts.reduce((sum, { length }) => sum + length, 0));
+  let at = 0;
+  for (const part of parts) {
+    whole.set(part, at);
+    at += part.length;
+  }
+  return whole;
 }
 
 /**

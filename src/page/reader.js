@@ -1,6 +1,6 @@
 // Reads pages of messages, forwards from a place and backwards from the tail.
 
-import { kindOf, splitArray, splitBytes, splitLines } from "./messages.js";
+import { joined, kindOf, linesEnd, splitArray, splitBytes, splitLines } from "./messages.js";
 
 /** @typedef {import("./rows.js").Message} Message */
 
@@ -8,7 +8,6 @@ import { kindOf, splitArray, splitBytes, splitLines } from "./messages.js";
 export const PAGE_MESSAGES = 100;
 /** What is read for one page at most. */
 const MAX_PAGE_BYTES = 8 * 1024 * 1024;
-const LINE_FEED = 10;
 /** So often it is tried to read up to the same place twice, while somebody appends. */
 const TRIES = 3;
 
@@ -47,17 +46,17 @@ export class PageReader {
     const chunk = await this.#api.read(this.#name, query, this.#signal);
     const bytes = this.#rest.length === 0 ? chunk.bytes : joined([this.#rest, chunk.bytes]);
     const isCut = this.#kind === "text" && !chunk.upToDate && bytes.length < MAX_PAGE_BYTES;
-    const end = isCut ? bytes.lastIndexOf(LINE_FEED) + 1 : bytes.length;
+    const end = isCut ? linesEnd(bytes) : bytes.length;
     this.#rest = bytes.subarray(end);
     return { ...chunk, messages: this.messagesOf(bytes.subarray(0, end)) };
   }
 
   /**
    * The last messages, in the order of the stream: fewer where they are large. `null` where those before the known ones
-   * are too much for a page.
+   * are too much for a page. `isOpen`: the last of them is a line without its end, which what comes goes on with.
    * @param {number} count
    * @param {Known | null} known It is left out.
-   * @returns {Promise<{ messages: Message[], units: number, before: number, count: number, next: string, closed: boolean } | null>}
+   * @returns {Promise<{ messages: Message[], isOpen: boolean, units: number, before: number, count: number, next: string, closed: boolean } | null>}
    */
   async last(count, known, tries = TRIES) {
     /** @type {Uint8Array[]} */
@@ -78,11 +77,12 @@ export class PageReader {
     const before = known === null ? 0 : known.units + (since ?? known.since);
     const all = joined(parts);
     const units = this.#kind === "json" ? values.length : all.length;
-    const messages =
-      this.#kind === "json"
-        ? values.slice(0, Math.max(0, units - before))
-        : this.messagesOf(all.subarray(0, Math.max(0, units - before)));
-    return { messages, units, before, count, next: chunk.next, closed: chunk.closed };
+    const wanted = Math.max(0, units - before);
+    const { next, closed } = chunk;
+    const about = { units, before, count, next, closed };
+    if (this.#kind === "json") return { ...about, messages: values.slice(0, wanted), isOpen: false };
+    const own = all.subarray(0, wanted);
+    return { ...about, messages: this.messagesOf(own), isOpen: this.#kind === "text" && linesEnd(own) < wanted };
   }
 
   /**
@@ -103,9 +103,8 @@ export class PageReader {
 
   /** @param {Uint8Array} bytes */
   messagesOf(bytes) {
-    if (this.#kind === "bytes") return splitBytes(bytes);
-    const text = new TextDecoder().decode(bytes);
-    return this.#kind === "json" ? splitArray(text) : splitLines(text);
+    if (this.#kind === "json") return splitArray(new TextDecoder().decode(bytes));
+    return this.#kind === "text" ? splitLines(bytes) : splitBytes(bytes);
   }
 }
 
@@ -115,15 +114,4 @@ export class PageReader {
  */
 export function fewer(count) {
   return Math.ceil(count / 3);
-}
-
-/** @param {Uint8Array[]} parts */
-function joined(parts) {
-  const whole = new Uint8Array(parts.reduce((sum, { length }) => sum + length, 0));
-  let at = 0;
-  for (const part of parts) {
-    whole.set(part, at);
-    at += part.length;
-  }
-  return whole;
 }

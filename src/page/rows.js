@@ -2,12 +2,12 @@
 
 import { bytesText } from "./figures.js";
 import { button, copy, el } from "./dom.js";
-import { hexDump } from "./messages.js";
+import { hexDump, joined } from "./messages.js";
 import { jsonView } from "./json-view.js";
 
-/** @typedef {string | Uint8Array} Message */
+/** A value of JSON as it was written, or bytes: of a line, or of a piece. @typedef {string | Uint8Array} Message */
 /** @typedef {"json" | "text" | "hex"} Mode */
-/** @typedef {{ message: Message, text: string, bytes: number, element: HTMLElement | null }} Row */
+/** @typedef {{ message: Message, text: string, bytes: number, element: HTMLElement | null, isExpanded: boolean }} Row */
 
 /** What is kept on the page. */
 const MAX_ROWS = 1000;
@@ -17,6 +17,12 @@ const MAX_FRAME_ROWS = 200;
 const MAX_PENDING = 1000;
 /** What is shown of a long message at first. */
 const SHOWN_CHARS = 4096;
+const SHOWN_BYTES = 1024;
+/**
+ * And when all is asked for, in characters or bytes: one line of more stops the page for seconds. A line that grows
+ * beyond it goes on in a row of its own.
+ */
+const MAX_SHOWN = 256 * 1024;
 
 export class Rows {
   element = el("div", { className: "rows", role: "log", "aria-label": "Messages" });
@@ -31,6 +37,8 @@ export class Rows {
   #pending = [];
   /** In characters or bytes, whichever a message has. */
   #pendingLength = 0;
+  /** Whether the first of them goes on with the message on top. */
+  #isContinued = false;
   #bytes = 0;
   #filter = "";
   /** @type {Mode} */
@@ -52,7 +60,7 @@ export class Rows {
   }
 
   get pending() {
-    return this.#pending.length;
+    return this.#pending.length - (this.#isContinued ? 1 : 0);
   }
 
   get shown() {
@@ -75,9 +83,13 @@ export class Rows {
   /**
    * Adds messages below the others, in their order on the page.
    * @param {readonly Message[]} messages
+   * @param {boolean} [isContinued] Whether the message at the end of the page goes on with the first of them.
    */
-  addBelow(messages) {
-    const rows = messages.map((message) => this.#rowOf(message));
+  addBelow(messages, isContinued = false) {
+    const last = this.#rows.at(-1);
+    const [first] = messages;
+    const isOne = isContinued && last !== undefined && first !== undefined && this.#extend(last, first, last.message);
+    const rows = (isOne ? messages.slice(1) : messages).map((message) => this.#rowOf(message));
     this.#rows.push(...rows);
     this.element.append(...rows.map((row) => this.#draw(row)));
     this.#onChange();
@@ -86,17 +98,23 @@ export class Rows {
   /**
    * Puts live messages, oldest first, above the others, the newest on top, with the next frame.
    * @param {readonly Message[]} messages
+   * @param {boolean} [isContinued] Whether the first of them goes on with the newest message so far.
    */
-  addLive(messages) {
-    for (const message of messages) {
-      this.#pending.push(message);
-      this.#pendingLength += message.length;
-    }
+  addLive(messages, isContinued = false) {
+    const newest = this.#pending.at(-1);
+    const [first] = messages;
+    if (first === undefined) return;
+    if (newest === undefined) this.#isContinued = isContinued;
+    const whole = isContinued && newest !== undefined ? together(newest, first) : null;
+    if (whole !== null) this.#pending.splice(-1, 1, whole);
+    for (const message of whole === null ? messages : messages.slice(1)) this.#pending.push(message);
+    for (const message of messages) this.#pendingLength += message.length;
     let excess = Math.max(0, this.#pending.length - MAX_PENDING);
     for (const message of this.#pending.slice(0, excess)) this.#pendingLength -= message.length;
     for (; this.#pendingLength > MAX_BYTES && excess < this.#pending.length - 1; excess += 1)
       this.#pendingLength -= this.#pending[excess]?.length ?? 0;
     this.#pending.splice(0, excess);
+    this.#isContinued &&= excess === 0;
     this.skipped += excess;
     this.resume();
   }
@@ -121,10 +139,13 @@ export class Rows {
     if (this.isPaused) return;
     const excess = Math.max(0, this.#pending.length - MAX_FRAME_ROWS);
     this.skipped += excess;
-    const rows = this.#pending
-      .slice(excess)
-      .reverse()
-      .map((message) => this.#rowOf(message));
+    const messages = this.#pending.slice(excess);
+    const [newest] = this.#rows;
+    const [first] = messages;
+    const isContinued = this.#isContinued && excess === 0 && newest !== undefined && first !== undefined;
+    if (isContinued && this.#extend(newest, newest.message, first)) messages.shift();
+    const rows = messages.reverse().map((message) => this.#rowOf(message));
+    this.#isContinued = false;
     this.#pending = [];
     this.#pendingLength = 0;
     this.#rows.unshift(...rows);
@@ -146,7 +167,24 @@ export class Rows {
     const isText = typeof message === "string";
     const bytes = isText ? new TextEncoder().encode(message).length : message.length;
     this.#bytes += bytes;
-    return { message, text: isText ? message : new TextDecoder().decode(message), bytes, element: null };
+    const text = isText ? message : new TextDecoder("utf-8", { ignoreBOM: true }).decode(message);
+    return { message, text, bytes, element: null, isExpanded: false };
+  }
+
+  /**
+   * Makes one message of two, in a row that is there; `false` where they stay two.
+   * @param {Row} row
+   * @param {Message} beginning
+   * @param {Message} end
+   */
+  #extend(row, beginning, end) {
+    const whole = together(beginning, end);
+    if (whole === null) return false;
+    this.#bytes -= row.bytes;
+    const { message, text, bytes } = this.#rowOf(whole);
+    Object.assign(row, { message, text, bytes });
+    this.#draw(row);
+    return true;
   }
 
   /** @param {Row} row */
@@ -179,30 +217,42 @@ export class Rows {
    * @param {Row} row
    * @returns {Node}
    */
-  #bodyOf({ message, text, bytes: size }) {
-    const isLong = text.length > SHOWN_CHARS;
+  #bodyOf(row) {
+    const { message, text } = row;
     if (this.#mode === "json" && text.length < 1024 * 1024) return jsonView(text);
-    if (this.#mode !== "hex")
-      return isLong ? cut(text.slice(0, SHOWN_CHARS), () => text, size) : document.createTextNode(text);
+    if (this.#mode !== "hex") return shown(row, text.length, SHOWN_CHARS, (length) => text.slice(0, length));
     const bytes = typeof message === "string" ? new TextEncoder().encode(message) : message;
-    const first = hexDump(bytes.subarray(0, 1024));
-    return bytes.length > 1024
-      ? cut(first, () => hexDump(bytes.subarray(0, 256 * 1024)), bytes.length)
-      : document.createTextNode(first);
+    return shown(row, bytes.length, SHOWN_BYTES, (length) => hexDump(bytes.subarray(0, length)));
   }
 }
 
 /**
- * The beginning of something long, and a way to all of it.
- * @param {string} beginning
- * @param {() => string} whole
- * @param {number} bytes
+ * A message, or the beginning of a long one and a way to more of it.
+ * @param {Row} row
+ * @param {number} length Of all, in characters or bytes.
+ * @param {number} least What is shown before more is asked for.
+ * @param {(length: number) => string} beginning
+ * @returns {Node}
  */
-function cut(beginning, whole, bytes) {
-  const text = document.createTextNode(`${beginning}…`);
-  const more = button(`Show all ${bytesText(bytes)}`, () => {
-    text.data = whole();
-    more.remove();
-  });
-  return el("div", {}, text, el("div", {}, more));
+function shown(row, length, least, beginning) {
+  const limit = row.isExpanded ? MAX_SHOWN : least;
+  if (length <= limit) return document.createTextNode(beginning(length));
+  const label = `Show ${length <= MAX_SHOWN ? "all" : "more of"} ${bytesText(row.bytes)}`;
+  const more = () => {
+    row.isExpanded = true;
+    element.replaceWith(shown(row, length, least, beginning));
+  };
+  const rest = row.isExpanded ? "Copy has all of it." : button(label, more);
+  const element = el("div", {}, `${beginning(limit)}…`, el("div", {}, rest));
+  return element;
+}
+
+/**
+ * Two parts of a line as one; `null` where that is too long for a row, or they are values.
+ * @param {Message} beginning
+ * @param {Message} end
+ */
+function together(beginning, end) {
+  if (typeof beginning === "string" || typeof end === "string") return null;
+  return beginning.length + end.length > MAX_SHOWN ? null : joined([beginning, end]);
 }

@@ -19,6 +19,13 @@ const PLACEHOLDERS = {
   text: "What to append, as a line: a line feed is added",
   bytes: "What to append",
 };
+/** What can't be done any more with a stream that has ended, and why. */
+const ENDED = /** @type {const} */ ({
+  closed: [".composer textarea, .composer button, .actions .close", "It is closed."],
+  gone: [".composer textarea, .composer button, .actions button", "This stream is gone: look again."],
+});
+/** What was typed to be appended and was not sent, by the stream: a view may be left and come back to. @type {Map<string, string>} */
+const drafts = new Map();
 const TABS = { "": "Messages", about: "About", code: "Code" };
 
 export class StreamView {
@@ -41,7 +48,7 @@ export class StreamView {
    * @param {string} name
    * @param {Record<string, string>} query
    * @param {import("./stream-list.js").StreamList} list
-   * @param {"tab" | "composer" | ""} focused Where whoever has come goes on with the keyboard.
+   * @param {"tab" | "composer" | "place" | ""} focused Where whoever has come goes on with the keyboard.
    */
   constructor(api, name, query, list, focused) {
     this.#focused = focused;
@@ -103,10 +110,15 @@ export class StreamView {
       history.replaceState(null, "", route);
       tabs.replaceChildren(...this.#links(tab));
     };
-    const told = { onNews: () => this.#freshen(entry), onAgain: () => this.#again() };
+    const told = {
+      onNews: () => this.#freshen(entry),
+      onEnd: (/** @type {"closed" | "gone"} */ how) => this.#disable(how),
+      onAgain: () => this.#again(),
+    };
     const pane = (this.#pane = new MessagesPane(this.#api, entry, this.#query, go, told));
     this.element.append(this.#composer(entry), pane.element);
     if (this.#focused === "composer") this.#focus("textarea");
+    if (this.#focused === "place") this.#focus("#place");
     await pane.start();
   }
 
@@ -135,7 +147,7 @@ export class StreamView {
         unless(allow.includes("create"), "You may not create streams."),
       ),
       button("Download", () => void this.#download(entry)),
-      button("Close", () => askClose(this.#api, entry, again), closing),
+      button("Close", () => askClose(this.#api, entry, again), { className: "close", ...closing }),
       button("Delete", () => askDelete(this.#api, entry, () => this.#ending.signal.aborted || visit("#/")), {
         className: "danger",
         ...unless(may.includes("delete"), "You may not delete this stream."),
@@ -167,6 +179,8 @@ export class StreamView {
     const why = closed ? "This stream is closed." : may.includes("append") ? "" : "You may not append to this stream.";
     const text = el("textarea", {
       rows: 2,
+      value: drafts.get(name) ?? "",
+      input: () => void (text.value === "" ? drafts.delete(name) : drafts.set(name, text.value)),
       disabled: !mayAppend,
       spellcheck: false,
       placeholder: why || PLACEHOLDERS[kind],
@@ -188,11 +202,12 @@ export class StreamView {
         await this.#api.append(name, contentType, kind === "text" ? asLines(value) : value);
         endComplaint();
         if (text.value === value) text.value = "";
+        if (drafts.get(name) === value) drafts.delete(name);
         text.focus();
       } catch (error) {
         complain(error);
       }
-      send.disabled = false;
+      send.disabled = text.disabled;
     });
     text.addEventListener("keydown", (event) => {
       if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) form.requestSubmit();
@@ -218,7 +233,9 @@ export class StreamView {
         notice(bytes === null ? bytesText(size) : `${bytesText(size)} of ${bytesText(bytes)}`);
       }
       const whole = kindOf(contentType) === "json" ? joinedArrays(parts) : parts;
-      const url = URL.createObjectURL(new Blob(/** @type {BlobPart[]} */ (whole), { type: contentType }));
+      // With the writer's type, whoever opens the URL would have a page of this origin, which holds the token.
+      const type = "application/octet-stream";
+      const url = URL.createObjectURL(new Blob(/** @type {BlobPart[]} */ (whole), { type }));
       el("a", { href: url, download: name.replaceAll("/", "_") }).click();
       setTimeout(() => URL.revokeObjectURL(url), 60_000);
     } catch (error) {
@@ -240,6 +257,18 @@ export class StreamView {
       this.#badges.replaceChildren(...badgesOf(now));
       this.#list.learn(now);
     }, FRESHEN_MS);
+  }
+
+  /**
+   * Another stream may have the name by now, which what is here was not meant for.
+   * @param {"closed" | "gone"} how
+   */
+  #disable(how) {
+    const [selector, title] = ENDED[how];
+    for (const control of this.element.querySelectorAll(selector)) {
+      control.toggleAttribute("disabled", true);
+      control.setAttribute("title", title);
+    }
   }
 
   #again() {

@@ -153,7 +153,10 @@ export interface StoredStream {
   observer: StreamObserver | null;
   /** Start of the part that holds the byte before `position`: the first half of its offset token. */
   partStartBefore(position: Position): Position;
-  /** The incarnation that wrote the byte before `position`: before a fork's point, its source's or one further up. */
+  /**
+   * Who wrote the byte before `position`: this incarnation, before a fork's point its source or one further up, and
+   * after a restore each of them as another.
+   */
   writerBefore(position: Position): string;
   /** Whether a part begins at `start` and has at least `length` durable bytes. */
   hasPart(start: Position, length: number): boolean;
@@ -290,6 +293,8 @@ export interface StorageHealth {
 /** A storage engine. Changes report through `settle`, for each stream in the order in which they were submitted. */
 export interface Storage {
   readonly streamList: StreamList;
+  /** Whether an earlier state was put in place: a token of a place that is not there may be of what came after it. */
+  readonly isRestored: boolean;
   /** Whether it is certain, without the disk, that no stream has this name; false also where `load` has to look. */
   lacks(name: string): boolean;
   /** The stream of this name, or `null`. Throws {@link DamagedStreamError} and {@link StorageBusyError}. */

@@ -21,6 +21,8 @@ const MIN_PAUSE_MS = 60_000;
 const MAX_INTERVAL_MS = 3_600_000;
 /** What retention keeps too much of is found when it is so much of the age limit too old. */
 const SWEEPS_PER_AGE = 8;
+/** Faults at single streams that a search logs a line for each of; of more there is one that says how many. */
+const MAX_LOGGED_FAULTS = 10;
 /** Names of streams that are not in memory and come due before the next sweep: 8 MiB. More have it begin earlier. */
 const MAX_DUE_NAMES = 50_000;
 
@@ -48,6 +50,8 @@ export class Sweep {
   #stopped = false;
   #intervalMs = MIN_PAUSE_MS;
   #sweeps = 0;
+  /** Streams of the sweep under way at which there was a fault. */
+  #faults = 0;
   #lastMs = 0;
   #found: number | null = null;
 
@@ -99,6 +103,7 @@ export class Sweep {
     // Before anything is listed: what is written after it was read is remembered.
     if (!storage.streamList.isShared) this.#due.extend(startedMs + this.#untilNextMs());
     let found = 0;
+    this.#faults = 0;
     try {
       for await (const listed of storage.list()) {
         if (this.#stopped) return;
@@ -127,11 +132,31 @@ export class Sweep {
     const nowMs = clock.nowMs();
     const dueMs = deadlineOf(config, touchedAtMs + TOUCH_INTERVAL_MS, ttlMode);
     if (dueMs > nowMs && dueMs !== Infinity) this.#due.add(name, dueMs);
-    const isToDo = dueMs <= nowMs || (!keepsAll(retention) && (await listed.isExcess(retention, nowMs)));
-    if (isToDo && !this.#stopped && !(await this.#look(name))) this.#due.add(name, clock.nowMs());
+    await this.#passingOver(name, async () => {
+      const isToDo = dueMs <= nowMs || (!keepsAll(retention) && (await listed.isExcess(retention, nowMs)));
+      if (isToDo && !this.#stopped && !(await this.#look(name))) this.#due.add(name, clock.nowMs());
+    });
+  }
+
+  /** A fault at one stream is no reason to leave out those behind it. */
+  async #passingOver(name: string, look: () => Promise<void>): Promise<void> {
+    try {
+      await look();
+    } catch (fault) {
+      // The others can't be asked either.
+      if (fault instanceof StorageBusyError) throw fault;
+      this.#faults += 1;
+      if (this.#faults > MAX_LOGGED_FAULTS) return;
+      this.#log.error("a stream was passed over by the search for what has expired", {
+        stream: name,
+        fault: String(fault),
+      });
+    }
   }
 
   #over(found: number, tookMs: number): void {
+    if (this.#faults > MAX_LOGGED_FAULTS)
+      this.#log.error("more streams were passed over by the search for what has expired", { streams: this.#faults });
     this.#sweeps += 1;
     this.#lastMs = tookMs;
     this.#found = found;
@@ -167,7 +192,7 @@ export class Sweep {
     try {
       for (const name of waiting) {
         if (this.#stopped) return;
-        if (await this.#look(name)) waiting.delete(name);
+        await this.#passingOver(name, async () => void ((await this.#look(name)) && waiting.delete(name)));
       }
     } catch (fault) {
       this.#cutShort(fault);

@@ -3,7 +3,7 @@ import { randomUUID } from "node:crypto";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, test } from "node:test";
-import { signTicket, DEFAULT_TICKET_LIFE_MS, MAX_TICKET_LIFE_MS } from "../../src/auth/ticket.js";
+import { signTicket, DEFAULT_TICKET_LIFE_MS, MAX_TICKET_LIFE_MS, TICKET_FAULTS, type TicketFault } from "../../src/auth/ticket.js";
 import { TICKET_LEEWAY_MS } from "../../src/auth/tickets.js";
 import type { WantedTicket } from "../../src/auth/tickets.js";
 import type { Caller } from "../../src/auth/rights/caller.js";
@@ -35,6 +35,11 @@ function issue({ authority }: House, caller: Caller, wanted = READ) {
   return issued;
 }
 
+/** Each fault has a sentence of its own. */
+function refusedAs(fault: TicketFault): object {
+  return { kind: "unauthenticated", code: "invalid-token", detail: TICKET_FAULTS[fault] };
+}
+
 describe("a ticket that a backend signed", () => {
   test("may read its stream, and nothing else", async (context) => {
     const { caller, who, clock } = await openAuthority(context);
@@ -59,19 +64,23 @@ describe("a ticket that a backend signed", () => {
     assert.equal(reader.rightTo("delete", "chat/42"), null);
   });
 
-  for (const [title, text] of [
-    ["of an unknown key", ticket({ kid: "k2" })],
-    ["of another secret", ticket({}, "chat/42", Buffer.alloc(32, 1))],
-    ["that is over", ticket({ expiresS: NOW_S })],
-    ["that would live for longer than any may", ticket({ expiresS: NOW_S + (MAX_TICKET_LIFE_MS + TICKET_LEEWAY_MS) / 1000 + 1 })],
-    ["whose rights were changed", ticket().replace(".r.", ".rc.")],
-    ["whose end was changed", ticket().replace(/^v1\.\d+/, `v1.${NOW_S + 61}`)],
-    ["that is no ticket", "nonsense"],
-    ["that is empty", ""],
+  for (const [title, text, fault] of [
+    ["of an unknown key", ticket({ kid: "k2" }), "signature"],
+    ["of another secret", ticket({}, "chat/42", Buffer.alloc(32, 1)), "signature"],
+    ["that is over", ticket({ expiresS: NOW_S }), "over"],
+    [
+      "that would live for longer than any may",
+      ticket({ expiresS: NOW_S + (MAX_TICKET_LIFE_MS + TICKET_LEEWAY_MS) / 1000 + 1 }),
+      "too-long",
+    ],
+    ["whose rights were changed", ticket().replace(".r.", ".rc."), "signature"],
+    ["whose end was changed", ticket().replace(/^v1\.\d+/, `v1.${NOW_S + 61}`), "signature"],
+    ["that is no ticket", "nonsense", "malformed"],
+    ["that is empty", "", "malformed"],
   ] as const)
     test(`${title} is refused`, async (context) => {
-      const { who } = await openAuthority(context);
-      assert.equal(who({ ticket: text }, "chat/42"), "invalid-token");
+      const { ask } = await openAuthority(context);
+      assert.deepEqual(ask({ ticket: text }, "chat/42"), refusedAs(fault));
     });
 
   test("may live for seven days, with a backend's clock that is ahead", async (context) => {
@@ -81,11 +90,11 @@ describe("a ticket that a backend signed", () => {
 
   test("counts only for what its key may sign for", async (context) => {
     const key = { id: "k1", secret: TICKET_SECRET.toString("base64url"), grants: [{ streams: ["chat/**"], allow: ["read"], rate: "5" }] };
-    const { caller, who } = await openAuthority(context, authDocument({ ticketKeys: [key] }));
+    const { caller, ask } = await openAuthority(context, authDocument({ ticketKeys: [key] }));
     const reader = caller({ ticket: ticket({ close: true }) }, "chat/42");
     assert.equal(reader.rightTo("close", "chat/42"), null);
     assert.deepEqual(reader.rightTo("read", "chat/42")?.rate, { requests: 5, bytes: null });
-    assert.equal(who({ ticket: ticket({}, "other") }, "other"), "invalid-token");
+    assert.deepEqual(ask({ ticket: ticket({}, "other") }, "other"), refusedAs("ended"));
   });
 });
 

@@ -27,6 +27,19 @@ describe("the process of a server", () => {
     });
   }
 
+  test("keeps its own line from an access log on standard output", async (t) => {
+    const command = startStreamdir(t, ["serve", tempDir(), "--port=0", "--log-format=json", "--access-log"]);
+    const { url } = JSON.parse(await command.stderrLine(/"serving"/));
+    assert.equal((await fetch(`${url}none`)).status, 404);
+    await command.stdoutLine(/"none"/);
+    command.kill("SIGTERM");
+    const messages = (await command.ended).stdout
+      .trimEnd()
+      .split("\n")
+      .map((line) => JSON.parse(line).msg);
+    assert.deepEqual(messages, ["request"]);
+  });
+
   test(
     "lives on at a signal that means nothing to it, and says so",
     { skip: process.platform !== "linux" && "other signals" },

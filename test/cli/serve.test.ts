@@ -458,7 +458,7 @@ describe("the command, unable to serve", () => {
     const { pid } = JSON.parse(readFileSync(join(dir, "lock"), "utf8"));
     const inUse = `streamdir: the directory is in use by process ${pid} on ${hostname()} (${join(dir, "lock")})`;
     const second = await startStreamdir(t, ["serve", dir, "--port=0"]).ended;
-    assert.deepEqual([second.status, second.stderr], [1, `${inUse}\n`]);
+    assert.deepEqual([second.status, second.stderr], [1, `${inUse}: it runs; stop it first\n`]);
     const forced = await startStreamdir(t, ["serve", dir, "--port=0", "--force-unlock"]).ended;
     assert.deepEqual(
       [forced.status, forced.stderr],

@@ -53,7 +53,8 @@ test("verify refuses a directory that a server has open, and one that is none of
   const busy = await startStreamdir(context, ["verify", dir]).ended;
   await server.close();
   assert.equal(busy.status, 1);
-  assert.match(busy.stderr, new RegExp(`^streamdir: the directory is in use by process ${process.pid} on .*\n$`));
+  const says = `^streamdir: the directory is in use by process ${process.pid} on .*: it runs; stop it first, or verify what .* backup .*\n$`;
+  assert.match(busy.stderr, new RegExp(says));
   const foreign = await startStreamdir(context, ["verify", tempDir()]).ended;
   assert.equal(foreign.status, 1);
   assert.match(foreign.stderr, /is not a data directory of streamdir/);

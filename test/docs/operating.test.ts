@@ -60,6 +60,7 @@ describe("docs/operating.md", () => {
       "user",
       "from",
       "resume",
+      "state",
       // of Node
       "max-old-space-size",
       "auth",

@@ -27,6 +27,8 @@ export interface ClientWorld {
   readonly isStdoutTerminal?: boolean;
   /** Called with what is written to standard output; an error is what the write fails with. */
   readonly onStdout?: (text: Buffer) => Error | null;
+  /** Called with what is written to standard error. */
+  readonly onStderr?: (text: Buffer) => null;
   /** What a write to standard output waits for. */
   readonly beforeWritten?: () => Promise<void>;
   /** Called with the way to send signals, before the verb runs. */
@@ -51,7 +53,7 @@ export async function runClient(args: readonly string[], world: ClientWorld): Pr
     env,
     stdin: inputOf(world.stdin ?? ""),
     stdout: outputTo(stdout, world.isStdoutTerminal === true, world.onStdout, world.beforeWritten),
-    stderr: outputTo(stderr, world.isTerminal === true),
+    stderr: outputTo(stderr, world.isTerminal === true, world.onStderr),
     on: (event: string, listener: unknown) => listeners.set(event, listener as (signal: StopSignal) => void),
     off: (event: string) => listeners.delete(event),
     exit: (code: number) => (world.onExit ?? (() => assert.fail("it ends by itself")))(code),
@@ -108,5 +110,19 @@ export class VerbServer {
     const { status, stdout, stderr } = await this.run(args, { stdin });
     assert.deepEqual({ status, stderr }, { status: 0, stderr: "" }, args.join(" "));
     return stdout;
+  }
+
+  /** Appends a line and a half to a new stream, and sends SIGINT once the line is stored. */
+  async interruptedAppend(name: string, more: readonly string[] = []): Promise<ClientRun> {
+    let interrupt = (): void => {};
+    const input = new Readable({ read: () => {} });
+    input.push("kept\nhalf");
+    const run = this.run(["append", name, "--lines", "--create", ...more], {
+      stdin: input,
+      onStart: (signal) => (interrupt = () => signal("SIGINT")),
+    });
+    for (let text = ""; text !== "kept\n";) text = (await this.run(["cat", name])).stdout;
+    interrupt();
+    return run;
   }
 }

@@ -124,9 +124,9 @@ export function bytesOf(length: number, seed = 0): Buffer {
   return bytes;
 }
 
-/** New segments at this size, whatever their age. */
-export function rollAt(bytes: number): SegmentRoll {
-  return { bytes, ageMs: Infinity };
+/** New segments at this size, and where nothing else is said, whatever their age. */
+export function rollAt(bytes: number, more: Partial<SegmentRoll> = {}): SegmentRoll {
+  return { bytes, ageMs: Infinity, ...more };
 }
 
 /** A record with a payload, and whatever else it changes. */

@@ -97,6 +97,18 @@ export class RealServer {
     );
   }
 
+  /** All of a stream up to its tail. */
+  async textOf(name: string): Promise<string> {
+    let text = "";
+    for (let offset = "-1", isThere = false; !isThere;) {
+      const { body, headers } = await this.ask("GET", `${name}?offset=${offset}`);
+      text += body;
+      offset = String(headers["stream-next-offset"]);
+      isThere = headers["stream-up-to-date"] === "true";
+    }
+    return text;
+  }
+
   /** What a stream's name is appended to. */
   get url(): string {
     return this.#url;

@@ -97,7 +97,11 @@ export class TestServer {
 
   async stop(): Promise<void> {
     await Promise.all(this.#connections.map((connection) => connection.close()));
-    await stopped([this.server, ...this.#others]);
+    const gone = stopped([this.server, ...this.#others]);
+    // A connection that a test's `fetch` keeps is waited for: it may have sent its next request.
+    const { nextRequestTimeout } = REQUEST_LIMITS;
+    void this.clock.armed(nextRequestTimeout).then(() => this.clock.advance(nextRequestTimeout));
+    await gone;
   }
 }
 

@@ -3,6 +3,7 @@ import { once } from "node:events";
 import { request } from "node:http";
 import { test } from "node:test";
 import { join } from "node:path";
+import { RawConnection } from "../helpers/raw-connection.js";
 import { requestBytes, startServer, type TestServer } from "../helpers/test-server.js";
 import { AuthFile } from "../helpers/auth-file.js";
 import { tempDir } from "../helpers/temp-dir.js";
@@ -50,6 +51,7 @@ test("it is for this machine's names alone, so that a page that rebinds its own 
   const statusFor = async (Host: string, path = "/metrics"): Promise<number> => (await asked(server, path, "GET", { Host })).status;
   for (const host of ["evil.example", "evil.example:9464", "192.0.2.1"]) assert.equal(await statusFor(host), 421, host);
   assert.equal(await statusFor("evil.example", "/livez"), 421);
+  assert.equal(await statusFor("localhost", "http://evil.example/metrics"), 421);
   assert.match((await asked(server, "/metrics", "GET", { Host: "evil.example" })).text, /"code":"host-not-allowed"/);
   for (const host of ["localhost:1", "127.0.0.1", "[::1]:9464", "watch.example"]) assert.equal(await statusFor(host), 200, host);
 });
@@ -89,4 +91,17 @@ test("while a server stops it is alive and not ready, and its streams are served
   server.clock.advance(5000);
   await stopped;
   await assert.rejects(asked(server, "/livez"));
+});
+
+test("too many requests that wait on one of its connections end that, with an answer that says so", async (context) => {
+  const server = await startServer(context, { adminListen: "127.0.0.1:0" });
+  const [address = ""] = server.server.adminListening;
+  const connection = await RawConnection.open(Number(address.split(":")[1]));
+  context.after(() => connection.close());
+  connection.write(requestBytes("GET", "/livez").toString().repeat(500));
+  const statuses: number[] = [];
+  while (statuses.length < 500 && statuses.at(-1) !== 503) statuses.push((await connection.answer()).status);
+  assert.deepEqual(new Set(statuses), new Set([200, 503]));
+  assert.ok(statuses.length > 256);
+  assert.equal(await connection.rest(), "");
 });

@@ -129,6 +129,43 @@ describe("nonsense after a request", () => {
   });
 });
 
+describe("what is no request is counted", () => {
+  const CHUNKED = `${POST}Transfer-Encoding: chunked\r\n\r\n`;
+  for (const [title, bytes, code, ...others] of [
+    ["nonsense", "nonsense\r\n\r\n", "bad-request", 400],
+    ["a head that is too large", `GET / HTTP/1.1\r\nX: ${"x".repeat(20_000)}\r\n\r\n`, "header-too-large", 431],
+    ["an unknown method", `FOO /v1/stream/a HTTP/1.1\r\n${HOST}\r\n`, "method-not-allowed", 405],
+    ["CONNECT", `CONNECT a:1 HTTP/1.1\r\n${HOST}\r\n`, "method-not-allowed", 405],
+    // The request is an append, and ends with its connection.
+    ["a body that is no chunks", `${CHUNKED}nonsense\r\n`, "bad-request"],
+  ] as const)
+    test(title, async (context) => {
+      const server = await startServer(context);
+      await server.send("PUT", "a");
+      const connection = await server.connect();
+      connection.write(bytes);
+      assert.equal(JSON.parse((await connection.answer()).text).code, code);
+      assert.equal(await connection.rest(), "");
+      const { text } = await server.send("GET", "/metrics");
+      assert.ok(text.includes(`\nstreamdir_refusals_total{code="${code}"} 1\n`));
+      assert.deepEqual(
+        Array.from(text.matchAll(/^streamdir_requests_total\{operation="other",code="(.*)"\} 1$/gm), ([, status]) => Number(status)),
+        others,
+      );
+    });
+
+  test("but not a connection that is one too many", async (context) => {
+    const server = await startServer(context, { maxConnectionsPerClient: 1 });
+    const served = await server.connect();
+    const refused = await server.connect();
+    assert.equal((await refused.answer()).status, 503);
+    served.write(requestBytes("GET", "/metrics"));
+    const { text } = await served.answer();
+    assert.match(text, /^streamdir_connections_refused_total\{limit="client"\} 1$/m);
+    assert.match(text, /^streamdir_refusals_total\{code="overloaded"\} 0$/m);
+  });
+});
+
 describe("a fault that Node reports", () => {
   function clientErrors(): ClientErrors {
     const { responder, clock } = httpParts();

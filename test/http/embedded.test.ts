@@ -11,6 +11,7 @@ import { AuthFile } from "../helpers/auth-file.js";
 import { mount, serve, type Host, type Middleware } from "../helpers/mounted-handler.js";
 import type { Answer } from "../helpers/raw-connection.js";
 import { tempDir } from "../helpers/temp-dir.js";
+import { requestBytes } from "../helpers/test-server.js";
 
 const TEXT = { "Content-Type": "text/plain" };
 const STREAMS = "/api/v1/stream/";
@@ -229,6 +230,22 @@ describe("a body that a handler can't take as bytes", () => {
     assert.equal(headers[":status"], 500);
     assert.match(body, /passes HTTP\/2 to a handler of streamdir, which takes HTTP\/1\.1 alone/);
   });
+});
+
+test("of too many requests behind one that waits, the server around gets none either", async (context) => {
+  let seen = 0;
+  const host = await start(context, {}, (_req, _res, next) => {
+    seen += 1;
+    next();
+  });
+  await host.send("PUT", `${STREAMS}a`, { headers: TEXT });
+  const connection = await host.connect();
+  const rest = requestBytes("GET", `${STREAMS}a`).toString().repeat(600);
+  connection.write(`${requestBytes("GET", `${STREAMS}a?live=sse&offset=now`).toString()}${rest}`);
+  await connection.until("upToDate");
+  await host.send("PUT", `${STREAMS}a`, { headers: TEXT, body: "x" });
+  // The two others, the live read, 256 that wait and the one that is refused.
+  assert.equal(seen, 260);
 });
 
 test("a handler whose auth file has no name is refused: its streams would be everybody's", async () => {

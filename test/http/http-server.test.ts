@@ -19,6 +19,7 @@ import { keptLog } from "../helpers/engine.js";
 
 /** Unlike every other time that the server waits. */
 const TIMEOUT_MS = 12_345;
+const OCTETS = { "Content-Type": "application/octet-stream" };
 
 /** A connection to a server whose requests the test handles. */
 async function connectionHandledBy(
@@ -187,12 +188,54 @@ describe("a server that stops", () => {
     const idle = await server.begin("GET", "/health");
     await idle.answer();
     for (const { socket } of [unused, idle]) socket.on("end", () => socket.end());
+    server.clock.advance(REQUEST_LIMITS.nextRequestTimeout);
     const idleGone = once(idle.socket, "close");
     const closed = server.server.close();
     await idleGone;
     const unusedGone = once(unused.socket, "close");
     server.clock.advance(REQUEST_LIMITS.firstRequestTimeout);
     await Promise.all([closed, unusedGone]);
+  });
+
+  test("answers the next request of a connection that it has just answered, for the last time", async (context) => {
+    const server = await startServer(context);
+    await server.send("PUT", "a", { body: Buffer.alloc(16 * 1024) });
+    const [direct, byNode] = [await server.begin("HEAD", "a"), await server.begin("GET", "a")];
+    assert.equal((await direct.answer({ toHead: true })).headers["connection"], "keep-alive");
+    assert.equal((await byNode.answer()).headers["connection"], "keep-alive");
+    const closed = server.server.close();
+    for (const connection of [direct, byNode]) {
+      connection.write(requestBytes("POST", "a", { headers: OCTETS, body: "x" }));
+      const { status, headers } = await connection.answer();
+      assert.deepEqual([status, headers["connection"]], [204, "close"]);
+    }
+    await closed;
+  });
+
+  test("waits half a second for the next request of a connection", async (context) => {
+    const server = await startServer(context);
+    const connection = await server.begin("GET", "/health");
+    await connection.answer();
+    server.clock.advance(REQUEST_LIMITS.nextRequestTimeout - 1);
+    const closed = server.server.close();
+    await server.clock.armed(REQUEST_LIMITS.nextRequestTimeout);
+    server.clock.advance(REQUEST_LIMITS.nextRequestTimeout);
+    assert.equal(await connection.rest(), "");
+    await closed;
+  });
+
+  test("answers what an idle connection has sent, read or not", async (context) => {
+    const server = await startServer(context);
+    await server.send("PUT", "a");
+    const connection = await server.begin("HEAD", "a");
+    await connection.answer({ toHead: true });
+    server.clock.advance(REQUEST_LIMITS.nextRequestTimeout);
+    // The system has the bytes at once, and the server has not read them.
+    connection.write(requestBytes("POST", "a", { headers: OCTETS, body: "x" }));
+    const closed = server.server.close();
+    const { status, headers } = await connection.answer();
+    assert.deepEqual([status, headers["connection"]], [204, "close"]);
+    await closed;
   });
 
   test("does not keep a connection for the next request after a long answer", async (context) => {

@@ -1,7 +1,10 @@
 import assert from "node:assert/strict";
+import { once } from "node:events";
 import { describe, test } from "node:test";
+import { Pipeline } from "../../src/http/pipeline.js";
 import { AcceptedSockets } from "../helpers/accepted-sockets.js";
 import type { RawConnection } from "../helpers/raw-connection.js";
+import { ALL_PATHS, REQUEST_PATHS, takePath } from "../helpers/request-paths.js";
 import { requestBytes, startServer } from "../helpers/test-server.js";
 import { until } from "../helpers/until.js";
 
@@ -9,6 +12,8 @@ const TEXT = { "Content-Type": "text/plain" };
 const TIMEOUT_MS = 12_345;
 const MAX_WAITING = 256;
 const MAX_WAITING_BYTES = 64 * 1024 * 1024;
+const MAX_WAITING_BODY_BYTES = 1024 * 1024;
+const SHORTEST = "GET / HTTP/1.1\r\n\r\n";
 const WAIT = requestBytes("GET", "a?live=long-poll&offset=now");
 
 describe("requests pipelined on one connection", () => {
@@ -67,31 +72,59 @@ describe("requests pipelined on one connection", () => {
     assert.equal((await server.send("GET", "a")).text, `x${long}z`);
   });
 
-  test("are refused when too many wait, and read no faster than they are answered", async (context) => {
-    const server = await startServer(context, { longPollTimeoutMs: TIMEOUT_MS });
-    const accepted = new AcceptedSockets(context);
-    await server.send("PUT", "a");
-    const connection = await server.connect();
-    connection.write(WAIT);
-    await server.clock.armed(TIMEOUT_MS);
-    connection.write(
-      requestBytes("GET", "a")
+  for (const path of ALL_PATHS) {
+    test(`are refused when too many wait, which ends the connection, on the ${path} path`, async (context) => {
+      takePath(context, path);
+      const { mock } = context.mock.method(Pipeline.prototype, "inTurn");
+      const server = await startServer(context, { longPollTimeoutMs: TIMEOUT_MS });
+      await server.send("PUT", "a");
+      const connection = await server.connect();
+      const before = mock.callCount();
+      const rest = `${requestBytes("GET", "a").toString().repeat(MAX_WAITING)}${SHORTEST.repeat(3_000)}`;
+      connection.write(`${WAIT.toString()}${rest}${requestBytes("PUT", "b", { headers: TEXT, body: "x" }).toString()}`);
+      await server.clock.armed(TIMEOUT_MS);
+      await server.send("HEAD", "a");
+      server.clock.advance(TIMEOUT_MS);
+      assert.equal((await connection.answer()).status, 204);
+      for (let at = 0; at < MAX_WAITING; at += 1) assert.equal((await connection.answer()).status, 200);
+      const { status, text, headers } = await connection.answer();
+      assert.deepEqual([status, JSON.parse(text).code, headers.connection], [503, "overloaded", "close"]);
+      assert.equal(await connection.rest(), "");
+      assert.equal((await server.send("HEAD", "b")).status, 404);
+      assert.ok(mock.callCount() - before < MAX_WAITING + 10, "memory is taken for those that are dropped");
+    });
+
+    test(`that are dropped behind a live read do not hide that their client has gone, on the ${path} path`, async (context) => {
+      takePath(context, path);
+      const server = await startServer(context);
+      const accepted = new AcceptedSockets(context);
+      await server.send("PUT", "a", { headers: TEXT });
+      const connection = await server.connect();
+      const waiting = requestBytes("GET", "a")
         .toString()
-        .repeat(MAX_WAITING + 10),
-    );
-    // More than the system would buffer between the two.
-    connection.write(requestBytes("GET", "a").toString().repeat(400_000));
-    const { socket } = connection;
-    const itsEnd = accepted.otherEndOf(socket);
-    await until(() => itsEnd.isPaused() || socket.writableLength === 0);
+        .repeat(2 * MAX_WAITING);
+      connection.write(`${requestBytes("GET", "a?live=sse&offset=now").toString()}${waiting}`);
+      await connection.until("upToDate");
+      await server.send("HEAD", "a");
+      const itsEnd = accepted.otherEndOf(connection.socket);
+      assert.equal(itsEnd.isPaused(), false, "the server reads no more");
+      connection.socket.destroy();
+      if (!itsEnd.closed) await once(itsEnd, "close");
+    });
+  }
+
+  test("that wait for 100 Continue, and are refused, leave those before them their answers", async (context) => {
+    const server = await startServer(context, { longPollTimeoutMs: TIMEOUT_MS });
+    await server.send("PUT", "a", { headers: TEXT });
+    const connection = await server.connect();
+    const last = requestBytes("POST", "a", { headers: { ...TEXT, "Content-Length": "1", Expect: "100-continue" } });
+    connection.write(`${WAIT.toString()}${requestBytes("GET", "a").toString().repeat(MAX_WAITING)}${last.toString()}`);
+    await server.clock.armed(TIMEOUT_MS);
     await server.send("HEAD", "a");
-    assert.ok(itsEnd.isPaused(), "the server reads on");
-    assert.ok(socket.writableLength > 0, "the client could send all of it");
     server.clock.advance(TIMEOUT_MS);
     assert.equal((await connection.answer()).status, 204);
     for (let at = 0; at < MAX_WAITING; at += 1) assert.equal((await connection.answer()).status, 200);
-    const { status, text } = await connection.answer();
-    assert.deepEqual([status, JSON.parse(text).code], [503, "overloaded"]);
+    assert.equal((await connection.answer()).status, 503);
   });
 
   test("are refused when their heads take too much, and leave nothing behind", async (context) => {
@@ -107,12 +140,49 @@ describe("requests pipelined on one connection", () => {
       await server.send("HEAD", "a");
       server.clock.advance(TIMEOUT_MS);
       const statuses: number[] = [];
-      for (let at = 0; at < 11; at += 1) statuses.push((await connection.answer()).status);
+      while (statuses.at(-1) !== 503) statuses.push((await connection.answer()).status);
       const taken = statuses.filter((status) => status === 200).length;
-      assert.deepEqual(statuses, [204, ...Array<number>(taken).fill(200), ...Array<number>(10 - taken).fill(503)]);
+      assert.deepEqual(statuses, [204, ...Array<number>(taken).fill(200), 503]);
       assert.ok(taken > 0 && taken < 10, `${taken}`);
       await connection.close();
     }
+  });
+
+  for (const path of REQUEST_PATHS) {
+    test(`are refused when their bodies take too much, on the ${path} path`, async (context) => {
+      takePath(context, path);
+      const accepted = new AcceptedSockets(context);
+      const server = await startServer(context, { longPollTimeoutMs: TIMEOUT_MS });
+      await server.send("PUT", "a", { headers: TEXT });
+      const body = "x".repeat(15_000);
+      for (let round = 1; round <= 2; round += 1) {
+        const connection = await server.connect();
+        connection.write(WAIT);
+        await server.clock.armed(TIMEOUT_MS);
+        connection.write(requestBytes("POST", "a", { headers: TEXT, body }).toString().repeat(80));
+        const itsEnd = accepted.otherEndOf(connection.socket);
+        await until(() => itsEnd.bytesRead > MAX_WAITING_BODY_BYTES + 2 * body.length);
+        server.clock.advance(TIMEOUT_MS);
+        assert.equal((await connection.answer()).status, 204);
+        let taken = 0;
+        while (taken < 80 && (await connection.answer()).status === 204) taken += 1;
+        assert.ok(taken > 0 && taken * body.length <= MAX_WAITING_BODY_BYTES, `${taken}`);
+        await connection.close();
+      }
+    });
+  }
+
+  test("may have many bodies of unknown length, if they are short", async (context) => {
+    const server = await startServer(context, { longPollTimeoutMs: TIMEOUT_MS });
+    await server.send("PUT", "a", { headers: TEXT });
+    const connection = await server.connect();
+    const chunked = requestBytes("POST", "a", { headers: { ...TEXT, "Transfer-Encoding": "chunked" } });
+    connection.write(`${WAIT.toString()}${`${chunked.toString()}1\r\nx\r\n0\r\n\r\n`.repeat(200)}`);
+    await server.clock.armed(TIMEOUT_MS);
+    await server.send("HEAD", "a");
+    server.clock.advance(TIMEOUT_MS);
+    for (let at = 0; at <= 200; at += 1) assert.equal((await connection.answer()).status, 204);
+    assert.equal((await server.send("GET", "a")).text, "x".repeat(200));
   });
 
   test("are refused when those of all connections take too much, until some of them have gone", async (context) => {
@@ -132,7 +202,7 @@ describe("requests pipelined on one connection", () => {
     const statusesOf = async (connection: RawConnection | undefined): Promise<number[]> => {
       server.clock.advance(TIMEOUT_MS);
       const statuses: number[] = [];
-      for (let at = 0; at <= MAX_WAITING; at += 1) statuses.push((await connection?.answer())?.status ?? 0);
+      for (let at = 0; at <= MAX_WAITING && statuses.at(-1) !== 503; at += 1) statuses.push((await connection?.answer())?.status ?? 0);
       return statuses;
     };
     const count = Math.ceil(MAX_WAITING_BYTES / (MAX_WAITING * 4096));

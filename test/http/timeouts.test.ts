@@ -91,10 +91,12 @@ const ROWS: readonly Row[] = [
   },
 ];
 
-/** Sends a byte of `bytes` every few milliseconds until the connection ends. */
+/** Sends a byte of `bytes` at once, and another every few milliseconds until the connection ends. */
 function trickle({ socket }: RawConnection, bytes: string): void {
   let at = 0;
-  const timer = setInterval(() => socket.write(bytes.charAt(at++ % bytes.length)), TRICKLE_MS);
+  const send = (): unknown => socket.write(bytes.charAt(at++ % bytes.length));
+  send();
+  const timer = setInterval(send, TRICKLE_MS);
   for (const event of ["end", "close"]) socket.once(event, () => clearInterval(timer));
 }
 

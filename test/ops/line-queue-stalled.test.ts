@@ -13,15 +13,16 @@ const REQUESTS = 2000;
 
 test("a reader of the access log that stands still stops no request", async (context) => {
   const args = ["--import", import.meta.resolve("tsx"), MAIN, "serve", tempDir(), "--port=0", "--access-log", "--log-format=json"];
-  const server = spawn(process.execPath, args, { stdio: ["ignore", "pipe", "inherit"] });
+  const server = spawn(process.execPath, args, { stdio: ["ignore", "pipe", "pipe"] });
   context.after(async () => {
     const ended = once(server, "close");
     server.kill("SIGKILL");
     server.stdout.resume();
     await ended;
   });
-  const [ready] = (await once(server.stdout, "data")) as [Buffer];
   server.stdout.pause();
+  const [ready] = (await once(server.stderr, "data")) as [Buffer];
+  server.stderr.pipe(process.stderr);
   const { url } = JSON.parse(String(ready)) as { url: string };
   const agent = new http.Agent({ keepAlive: true });
   for (let count = 0; count < REQUESTS; count += 1) assert.equal((await ask(`${url}none`, "HEAD", { agent })).status, 404);

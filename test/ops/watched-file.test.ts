@@ -5,7 +5,7 @@ import { open } from "node:fs/promises";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { after, describe, test, type TestContext } from "node:test";
-import { isReadFailure, replaceFile, WatchedFile, withFileLock } from "../../src/ops/watched-file.js";
+import { isReadFailure, replaceFile, WatchedFile } from "../../src/ops/watched-file.js";
 import { tempDir } from "../helpers/temp-dir.js";
 
 const INTERVAL_MS = 5;
@@ -229,34 +229,5 @@ describe("the replacement of a file", () => {
     symlinkSync(tempDir(), join(dir, "a.json"));
     await assert.rejects(replaceFile(join(dir, "a.json"), "1"), /EISDIR|ENOTEMPTY|EEXIST/);
     assert.deepEqual(readdirSync(dir), ["a.json"]);
-  });
-});
-
-describe("the lock of a file", () => {
-  test("lets one change after another be made", async () => {
-    const path = join(tempDir(), "count");
-    await replaceFile(path, "0");
-    const addOne = () => withFileLock(path, async () => replaceFile(path, String(Number(await WatchedFile.read(path, 9)) + 1)));
-    await Promise.all(Array.from({ length: 5 }, addOne));
-    assert.equal(readFileSync(path, "utf8"), "5");
-    assert.equal(existsSync(`${path}.lock`), false);
-  });
-
-  test("is gone after a change that failed", async () => {
-    const path = join(tempDir(), "a.json");
-    await assert.rejects(
-      withFileLock(path, () => Promise.reject(new Error("no"))),
-      /no/,
-    );
-    assert.equal(existsSync(`${path}.lock`), false);
-  });
-
-  test("that a dead process left is named, with what to do", async () => {
-    const path = join(tempDir(), "a.json");
-    writeFileSync(`${path}.lock`, "");
-    await assert.rejects(
-      withFileLock(path, () => Promise.resolve(), 0),
-      /if none runs, remove .*a\.json\.lock/,
-    );
   });
 });

@@ -3,7 +3,10 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { lacksChromium } from "../helpers/chromium.js";
-import { JSON_TYPE, ROWS, TEXT, World } from "./world.js";
+import { JSON_TYPE, ROWS, TELEPHONE, TEXT, World } from "./world.js";
+
+/** What can be done with the stream that is shown. */
+const USABLE = ".composer textarea:enabled, .composer button:enabled, .actions button:enabled";
 
 describe("the page, asked again", { skip: lacksChromium, timeout: 900_000 }, () => {
   test("shows a stream that was missing, when it is there or was made", async (context) => {
@@ -58,6 +61,7 @@ describe("the page, asked again", { skip: lacksChromium, timeout: 900_000 }, () 
       await world.click("Download");
       await world.until("window.saved !== undefined");
       const saved = String(await world.page.evaluate("window.saved.text()"));
+      assert.equal(await world.page.evaluate("window.saved.type"), "application/octet-stream", "opened, it is no page of this origin");
       assert.deepEqual(name === "j" ? JSON.parse(saved) : saved, name === "j" ? JSON.parse(text) : text);
     }
     world.hasNoFaults();
@@ -171,6 +175,150 @@ describe("the page, asked again", { skip: lacksChromium, timeout: 900_000 }, () 
     await world.open("#/s/a");
     await world.sees(".status", "trying again");
     assert.ok(Number(await world.page.evaluate("window.follows")) < 5);
+    world.hasNoFaults();
+  });
+
+  test("does nothing to a stream that has the name of the one it shows", async (context) => {
+    const world = await World.open(context);
+    const anew = async (name: string): Promise<void> => {
+      await world.send("DELETE", name);
+      await world.send("PUT", name, JSON_TYPE, "[2]");
+    };
+    for (const name of ["a", "b"]) await world.send("PUT", name, JSON_TYPE, "[1]");
+    await world.open("#/s/a");
+    await world.sees(".status", "live");
+    await anew("a");
+    await world.sees(".status", "ended");
+    assert.deepEqual(await world.texts(USABLE), []);
+    await world.click("Look again");
+    await world.sees(ROWS, "2");
+    assert.equal(((await world.texts(USABLE)) as unknown[]).length, 6);
+    // Nothing there tells of what becomes of it.
+    await world.open("#/s/b?tab=about");
+    await world.sees(".facts", "b");
+    await anew("b");
+    await world.click("Delete");
+    await world.clickOn("document.querySelector('dialog .danger')");
+    await world.sees("dialog .fault", "made anew");
+    assert.deepEqual(await (await world.send("GET", "b")).json(), [2]);
+    // It asked before the stream was there anew, or after that.
+    world.hasNoFaults(/favicon|404|410/);
+  });
+
+  test("offers nothing that a stream refuses which others have closed", async (context) => {
+    const world = await World.open(context);
+    await world.send("PUT", "a", JSON_TYPE, "[1]");
+    await world.open("#/s/a");
+    await world.sees(".status", "live");
+    await world.send("POST", "a", { "Stream-Closed": "true" });
+    await world.sees(".status", "closed for good");
+    assert.deepEqual(await world.texts(USABLE), ["Fork", "Download", "Delete"]);
+    world.hasNoFaults();
+  });
+
+  test("says that a fork was there already", async (context) => {
+    const world = await World.open(context);
+    await world.send("PUT", "a", JSON_TYPE, "[1]");
+    for (const said of ["a-fork forked.", "a-fork was there already"]) {
+      await world.open("#/s/a");
+      await world.sees(".status", "live");
+      await world.click("Fork");
+      await world.clickOn("document.querySelector('dialog .primary')");
+      await world.sees("#notice", said);
+    }
+    world.hasNoFaults();
+  });
+
+  test("is no wider than a telephone, whatever the names", async (context) => {
+    const world = await World.open(context, { screen: TELEPHONE });
+    await world.send("PUT", encodeURIComponent(`${"folder".repeat(20)}/${"n".repeat(300)}`), TEXT, "x".repeat(500));
+    for (const hash of ["", `#/s/${"folder".repeat(20)}/${"n".repeat(300)}`]) {
+      await world.open(hash);
+      await world.sees(hash === "" ? "#listed" : ROWS, hash === "" ? "1 stream" : "x");
+      const [wide, seen] = (await world.page.evaluate("[document.documentElement.scrollWidth, innerWidth]")) as [number, number];
+      assert.ok(wide <= seen, `${wide} of ${seen} at ${hash.slice(0, 4)}`);
+    }
+    world.hasNoFaults();
+  });
+
+  test("keeps what was typed and not sent, until it is sent", async (context) => {
+    const world = await World.open(context);
+    const comesBackTo = async (typed: string): Promise<void> => {
+      await world.click("About");
+      await world.sees(".facts", "application/json");
+      await world.click("Messages");
+      await world.sees(".status", "live");
+      assert.equal(await world.page.evaluate("document.querySelector('.composer textarea').value"), typed);
+    };
+    await world.send("PUT", "a", JSON_TYPE, "[1]");
+    await world.open("#/s/a");
+    await world.sees(".status", "live");
+    await world.fill(".composer textarea", "2");
+    await comesBackTo("2");
+    await world.click("Append");
+    await world.sees(ROWS, "2");
+    await comesBackTo("");
+    world.hasNoFaults();
+  });
+
+  test("stays where the keyboard is when it goes to another place", async (context) => {
+    const world = await World.open(context);
+    await world.send("PUT", "j", JSON_TYPE, "[1,2,3]");
+    await world.open("#/s/j");
+    await world.sees(".status", "3 shown");
+    await world.fill("#place", "2");
+    await world.page.evaluate("document.querySelector('.goto').requestSubmit()");
+    await world.sees(".status", "live · 2 shown");
+    await world.until("document.activeElement?.id === 'place' && document.activeElement.value === '2'");
+    world.hasNoFaults();
+  });
+
+  test("says at once that a token can't be sent, and keeps the one that it has", async (context) => {
+    const world = await World.open(context);
+    await world.open();
+    await world.click("Token");
+    await world.fill("dialog input", "kéy\u{1f511}");
+    await world.click("Use it");
+    await world.sees("dialog .fault", "characters that can't be sent");
+    await world.click("Cancel");
+    assert.deepEqual(await world.texts("#token"), ["Token"]);
+    await world.sees("#listed", "No stream yet");
+    world.hasNoFaults();
+  });
+
+  test("says that it reads, as long as it has not read", async (context) => {
+    const world = await World.open(context);
+    await world.send("PUT", "t", TEXT, "one\n");
+    await world.open();
+    await world.page.evaluate(`{
+      const own = window.fetch;
+      window.fetch = async (url, init) => {
+        if (/last=|offset=/.test(String(url))) await new Promise((resolve) => (window.letIn = resolve));
+        return own(url, init);
+      };
+      location.hash = "#/s/t";
+    }`);
+    await world.sees(".status", "reading · 0 shown");
+    await world.until("(window.letIn?.(), document.querySelector('.status').textContent.includes('live · 1 shown'))");
+    await world.page.evaluate("location.hash = '#/s/t?at=-1'");
+    await world.sees(".status", "reading · 0 shown");
+    await world.until("(window.letIn?.(), document.querySelector('.status').textContent === 'up to the tail · 1 shown')");
+    world.hasNoFaults();
+  });
+
+  test("shows no more of a long line than the page can bear", async (context) => {
+    const world = await World.open(context);
+    for (const [name, chars, label, shown] of [
+      ["whole", 200_000, "Show all 195 KiB", 200_000],
+      ["cut", 2_000_000, "Show more of 1.9 MiB", 256 * 1024 + 1],
+    ] as const) {
+      await world.send("PUT", name, TEXT, `${"x".repeat(chars)}\n`);
+      await world.open(`#/s/${name}`);
+      await world.click(label);
+      await world.until(
+        `(document.querySelector(".row .body > div") ?? document.querySelector(".row .body")).firstChild.length === ${shown}`,
+      );
+    }
     world.hasNoFaults();
   });
 });

@@ -4,8 +4,10 @@ import {
   asLines,
   fromBase64,
   hexDump,
+  joined,
   joinedArrays,
   kindOf,
+  linesEnd,
   membersOf,
   splitArray,
   splitBytes,
@@ -69,7 +71,16 @@ test("text is cut into lines, and bytes into pieces", () => {
     ["a\n", ["a"]],
     ["a\n\nb", ["a", "", "b"]],
   ] as const)
-    assert.deepEqual(splitLines(text), lines);
+    assert.deepEqual(
+      splitLines(Buffer.from(text)).map((line) => Buffer.from(line).toString()),
+      lines,
+    );
+  assert.deepEqual(splitLines(Uint8Array.of(0xff, 13, 10, 0xc3)), [Uint8Array.of(0xff, 13), Uint8Array.of(0xc3)]);
+  assert.deepEqual(
+    ["", "a", "a\n", "a\nbc"].map((text) => linesEnd(Buffer.from(text))),
+    [0, 0, 2, 2],
+  );
+  assert.deepEqual(joined([Uint8Array.of(1, 2), Uint8Array.of(), Uint8Array.of(3)]), Uint8Array.of(1, 2, 3));
   assert.deepEqual(
     splitBytes(new Uint8Array(9000)).map(({ length }) => length),
     [4096, 4096, 808],

@@ -9,6 +9,32 @@ export interface CrowdReader {
   timeouts: number;
 }
 
+/** Lets readers go on together, once each of them has had its answer. */
+class Step {
+  #expected: number;
+  #arrived: (() => void)[] = [];
+
+  constructor(expected: number) {
+    this.#expected = expected;
+  }
+
+  arrive(): Promise<void> {
+    const goOn = new Promise<void>((resolve) => this.#arrived.push(resolve));
+    this.#look();
+    return goOn;
+  }
+
+  leave(): void {
+    this.#expected -= 1;
+    this.#look();
+  }
+
+  #look(): void {
+    if (this.#arrived.length < this.#expected) return;
+    for (const goOn of this.#arrived.splice(0)) goOn();
+  }
+}
+
 /** Readers of one stream, each with a connection of its own. */
 export class Crowd {
   readonly readers: CrowdReader[] = [];
@@ -23,19 +49,20 @@ export class Crowd {
     scope.after(async () => this.#agent.destroy());
   }
 
-  /** `count` more readers, from an offset on. */
-  join(count: number, offset: string): void {
+  /** `count` more readers, from an offset on. Those in step ask again when all of them have been told of nothing new. */
+  join(count: number, offset: string, { inStep = false } = {}): void {
+    const step = inStep ? new Step(count) : null;
     for (let at = 0; at < count; at += 1) {
       const reader: CrowdReader = { text: "", timeouts: 0 };
       this.readers.push(reader);
-      const done = this.#follow(reader, offset);
+      const done = this.#follow(reader, offset, step).finally(() => step?.leave());
       // Whoever waits for all of them meets it.
       done.catch(() => undefined);
       this.#done.push(done);
     }
   }
 
-  async #follow(reader: CrowdReader, start: string): Promise<void> {
+  async #follow(reader: CrowdReader, start: string, step: Step | null): Promise<void> {
     let offset = start;
     let cursor = "";
     for (;;) {
@@ -47,6 +74,7 @@ export class Crowd {
       cursor = headers["stream-cursor"] === undefined ? cursor : `cursor=${String(headers["stream-cursor"])}&`;
       for (const look of [...this.#looks]) look();
       if (headers["stream-closed"] === "true") return;
+      if (status === 204) await step?.arrive();
     }
   }
 

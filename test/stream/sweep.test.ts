@@ -233,6 +233,44 @@ describe("a sweep", () => {
     sweep.stop();
   });
 
+  for (const [faults, messages] of [
+    [1, ["a stream was passed over by the search for what has expired"]],
+    [10, new Array(10).fill("a stream was passed over by the search for what has expired")],
+    [
+      30,
+      [
+        ...new Array(10).fill("a stream was passed over by the search for what has expired"),
+        "more streams were passed over by the search for what has expired",
+      ],
+    ],
+  ] as const)
+    test(`passes over ${faults} at which there is a fault, and looks again a minute later`, async () => {
+      const broken = Array.from({ length: faults - 1 }, (_, index) => expiringAt(`broken ${index}`, 90_000));
+      const unread = listed("unread", { isExcess: () => Promise.reject(new Error("EIO")) });
+      let isMended = false;
+      const { sweep, clock, looked, lines } = sweepOver(listOf([unread, ...broken, expiringAt("sound", 90_000)]).list, {
+        retention: { ...KEEP_ALL, maxBytes: 100 },
+        find(name) {
+          if (name === "sound" || isMended) return NOT_FOUND;
+          throw new Error("a fault");
+        },
+      });
+      sweep.start();
+      clock.advance(0);
+      await turns();
+      assert.equal(looked.at(-1), "sound");
+      assert.equal(looked.length, faults);
+      assert.deepEqual(
+        lines.map(({ message }) => message),
+        messages,
+      );
+      assert.equal(sweep.figures.sweeps, 1);
+      isMended = true;
+      await pass(clock, 1);
+      assert.deepEqual(new Set(looked.slice(faults)), new Set([...broken, { name: "sound" }].map(({ name }) => name)));
+      sweep.stop();
+    });
+
   test("comes earlier where it can't remember all that comes due", async () => {
     const left = new Map(Array.from({ length: 100 }, (_, index) => [String(index), 100_000 + (40 + index) * MINUTE_MS]));
     let lists = 0;

@@ -66,6 +66,7 @@ export const FLOORS: readonly string[] = [
   "src/storage/file/disk/",
   "src/storage/file/format/",
   "src/storage/",
+  "src/ops/lock/",
   "src/ops/",
   "src/protocol/json/",
   "src/protocol/names/",

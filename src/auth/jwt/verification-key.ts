@@ -4,6 +4,7 @@ import { createHash, createHmac, createPublicKey, timingSafeEqual, verify } from
 import type { JsonWebKey, KeyObject } from "node:crypto";
 import type { JsonTree } from "../../protocol/json/json-tree.js";
 import type { JsonMembers } from "./compact.js";
+import { hasSmallOrder } from "./small-order.js";
 
 /** The algorithms that an issuer can be given. `none` is not among them. */
 export const ALGORITHMS = ["EdDSA", "ES256", "RS256", "HS256"] as const;
@@ -14,6 +15,7 @@ export type Algorithm = (typeof ALGORITHMS)[number];
 /** Fewest bytes of a secret that signs: as many as the hash has (RFC 7518, section 3.2). */
 export const MIN_SECRET_BYTES = 32;
 
+const ED25519_BYTES = 32;
 const MIN_RSA_BITS = 2048;
 /** A signature of a longer key takes too long to verify. */
 const MAX_RSA_BITS = 8192;
@@ -83,7 +85,7 @@ const KINDS: readonly Kind[] = [
     kty: "OKP",
     crv: "Ed25519",
     parts: ["x"],
-    isFit: (key) => key.asymmetricKeyType === "ed25519",
+    isFit: isFitEd25519,
     verify: (signed, key, signature) => verify(null, signed, key, signature),
   },
   {
@@ -103,6 +105,12 @@ const KINDS: readonly Kind[] = [
     verify: (signed, key, signature) => verify("sha256", signed, key, signature),
   },
 ];
+
+/** With a key of small order, signatures can be made without the private one. The key is the end of its DER. */
+function isFitEd25519(key: KeyObject): boolean {
+  if (key.asymmetricKeyType !== "ed25519") return false;
+  return !hasSmallOrder(key.export({ type: "spki", format: "der" }).subarray(-ED25519_BYTES));
+}
 
 function isFitRsa(key: KeyObject): boolean {
   const { modulusLength = 0, publicExponent = 0n } = key.asymmetricKeyDetails ?? {};

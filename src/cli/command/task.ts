@@ -191,11 +191,19 @@ function readLine(called: string, task: DescribedTask, args: readonly string[]):
   const given = new Map<string, string[]>();
   const words: string[] = [];
   const { words: known = [] } = task;
+  let isBehindDashes = false;
   for (const token of tokensOf(task, args)) {
-    if (token.kind === "option-terminator") continue;
+    if (token.kind === "option-terminator") {
+      isBehindDashes = true;
+      continue;
+    }
     if (token.kind === "positional") {
       const word = known[words.length];
-      if (word === undefined) return wrong(`${called} takes no ${quoted(token.value)}; it ${expectedOf(called, task)}`);
+      if (word === undefined) {
+        const isFlag = isBehindDashes && token.value.startsWith("-");
+        const expected = isFlag ? "its flags stand before --" : `it ${expectedOf(called, task)}`;
+        return wrong(`${called} takes no ${quoted(token.value)}; ${expected}`);
+      }
       if (token.value === "") return wrong(`${word.placeholder} must not be empty`);
       const garbled = faultOfEncoding(token.value);
       if (garbled !== null) return wrong(`${word.placeholder} ${garbled}`);
@@ -253,7 +261,10 @@ function suggestion(called: string, task: DescribedTask, written: string): strin
     written,
     task.flags.map(({ flag }) => flag),
   );
-  return meant === null ? `${called} --help lists them` : `did you mean --${meant}?`;
+  if (meant !== null) return `did you mean --${meant}?`;
+  const [word] = task.words ?? [];
+  const orWord = word === undefined ? "" : `; a ${word.placeholder} that begins with a dash stands behind --`;
+  return `${called} --help lists them${orWord}`;
 }
 
 function wrong(line: string): UsageError {

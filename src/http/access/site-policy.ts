@@ -5,6 +5,7 @@ import { isOfUnixSocket } from "../bounds/clients.js";
 import type { CorsPolicy } from "../encoding/cors.js";
 import { problem, type Problem } from "../encoding/problems.js";
 import type { Exchange } from "../exchange/exchange.js";
+import { schemeOf } from "../request/scheme.js";
 
 /** What a site policy is made of. */
 export interface SitePolicyOptions {
@@ -53,17 +54,18 @@ export class SitePolicy {
    */
   refusalOfOrigin({ req, headers }: Exchange, isAmbient = false): Problem | null {
     const { origin } = headers;
-    if (origin === null || (isAmbient ? this.#cors.names(origin) : this.#cors.allows(origin))) return null;
-    if (this.#isOwnPage(origin, headers.host, "encrypted" in req.socket)) return null;
+    if (origin === null || (isAmbient ? this.#cors.names(headers) : this.#cors.allows(headers))) return null;
+    if (this.#isOwnPage(origin, headers.host, schemeOf({ req, headers }))) return null;
     return problem("origin-not-allowed", { detail: "--cors-origin lists the origins that may." });
   }
 
   /**
-   * Whether a page came from here. Only a name that is certainly ours shows it: a page can rebind its own. Where this
-   * connection is TLS, one that came without is not ours: anybody between could have sent it.
+   * Whether a page came from here. Only a name that is certainly ours shows it: a page can rebind its own. Where the
+   * client's connection is TLS, to us or to a proxy, a page that came without is not ours: anybody between could have
+   * sent it.
    */
-  #isOwnPage(origin: string, host: string | null, isEncrypted: boolean): boolean {
-    const authority = (isEncrypted ? /^https:\/\/(.+)$/ : /^https?:\/\/(.+)$/).exec(origin)?.[1];
+  #isOwnPage(origin: string, host: string | null, scheme: "http" | "https"): boolean {
+    const authority = (scheme === "https" ? /^https:\/\/(.+)$/ : /^https?:\/\/(.+)$/).exec(origin)?.[1];
     return host !== null && authority === host.toLowerCase() && this.#isOurs(host);
   }
 

@@ -1,6 +1,7 @@
 import { stopwatchMs } from "../../ops/clock.js";
 import type { Exchange } from "../exchange/exchange.js";
-import { RequestFigures } from "../../metrics/request-figures.js";
+import { PROBLEMS, type ProblemCode } from "../encoding/problems.js";
+import { KIND, RequestFigures } from "../../metrics/request-figures.js";
 import type { AccessLog } from "./access-log.js";
 import type { RequestLog } from "./request-log.js";
 import type { SlowRequests } from "./slow-requests.js";
@@ -93,6 +94,12 @@ export class InFlight {
   fails(exchange: Exchange): void {
     if (exchange.slot < 0) this.figures.refused(FAULT);
     else exchange.code = FAULT;
+  }
+
+  /** What could not be read as a request was refused; `isKnown` where its head could, and is counted by itself. */
+  broke(code: ProblemCode, isKnown: boolean): void {
+    this.figures.refused(code);
+    if (!isKnown) this.figures.answered(KIND.other, PROBLEMS[code].status);
   }
 
   /** Removes a request that has its answer, or whose client has gone. A second call does nothing. */

@@ -1,6 +1,7 @@
 // Makes the absolute URLs that answers have.
 
 import type { Exchange } from "../exchange/exchange.js";
+import { firstOf, schemeOf } from "../request/scheme.js";
 
 /** A host with an optional port, as a `Host` header has it: nothing that could lead a client's URL elsewhere. */
 const HOST = /^(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::\d{1,5})?$/;
@@ -20,27 +21,14 @@ export function locationOf(exchange: Exchange): string {
  * connection ends.
  */
 export function baseOf({ req, headers, mount }: Pick<Exchange, "req" | "headers" | "mount">): string {
-  const scheme = schemeOf(headers.forwardedProto) ?? ("encrypted" in req.socket ? "https" : "http");
   const host =
     hostOf(headers.forwardedHost) ?? hostOf(headers.host) ?? socketHost(req.socket.localAddress, req.socket.localPort);
-  return `${scheme}://${host}${mount}`;
-}
-
-/** The first scheme of a list that proxies add to; `null` when it is not http or https. */
-function schemeOf(forwardedProto: string | null): string | null {
-  const scheme = firstOf(forwardedProto)?.toLowerCase();
-  return scheme === "http" || scheme === "https" ? scheme : null;
+  return `${schemeOf({ req, headers })}://${host}${mount}`;
 }
 
 function hostOf(host: string | null): string | null {
   const first = firstOf(host);
   return first !== null && first.length <= MAX_HOST_LENGTH && HOST.test(first) ? first : null;
-}
-
-function firstOf(list: string | null): string | null {
-  if (list === null) return null;
-  const comma = list.indexOf(",");
-  return (comma === -1 ? list : list.slice(0, comma)).trim();
 }
 
 function socketHost(address = "localhost", port = 80): string {

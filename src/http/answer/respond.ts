@@ -166,7 +166,7 @@ export class Responder {
     const nowMs = this.#clock.nowMs();
     text += idStart === null ? this.#closingLines.at(nowMs) : this.#closingLines.withId(idStart, idNumber, nowMs);
     if (body !== null && body.length > 0 && exchange.req.method !== "HEAD") text += body.toString("latin1");
-    if (direct.answer(exchange, text)) return;
+    if (direct.answer(exchange, text, nowMs)) return;
     const unread = this.#unread.add(exchange, text.length);
     direct.whenTaken(() => unread.release());
   }
@@ -211,7 +211,7 @@ export class Responder {
   }
 
   #commonOf({ commonHeaders, headers }: Exchange): CommonHeaders {
-    return commonHeaders ?? this.#cors.headersFor(headers.origin);
+    return commonHeaders ?? this.#cors.headersFor(headers);
   }
 
   /** Answers a browser that asks what it may send. */
@@ -242,6 +242,12 @@ export class Responder {
     const body = problemBody(refusal);
     const own = linesOf([...problemHeaders(refusal), "Content-Length", String(body.length), "Connection", "close"]);
     return `${statusLine(status)}${this.#cors.forAnyone.text}${own}\r\n${body.toString()}`;
+  }
+
+  /** The same for what is no valid request, which is counted; `isKnown` where its head was one, and its body is not. */
+  rawRefusal(refusal: Problem, isKnown: boolean): string {
+    this.#inFlight.broke(refusal.code, isKnown);
+    return this.rawProblem(refusal);
   }
 }
 

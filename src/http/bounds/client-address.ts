@@ -10,6 +10,8 @@ const NO_ADDRESS = "";
 const MAPPED_IPV4 = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i;
 /** Where IPv4 addresses are that a translator in front of the server writes as IPv6 (RFC 6052, 2.1). */
 const TRANSLATED = ["64", "ff9b", "0", "0", "0", "0"].join(":");
+/** Where who has an IPv4 address has 2^80 IPv6 addresses that hold it (6to4: RFC 3056, 2). */
+const OF_IPV4 = "2002";
 /** Groups of 16 bits in an IPv6 address, and in the prefix that one subscriber has. */
 const GROUPS = 8;
 const PREFIX_GROUPS = 4;
@@ -34,9 +36,13 @@ export function clientAddressOf({ remoteAddress }: Pick<Line, "remoteAddress">):
 
 /** The first 64 bits of an IPv6 address, or the IPv4 address that it stands for. */
 function clientOf(groups: readonly string[]): string {
-  if (groups.slice(0, 6).join(":") !== TRANSLATED) return `${groups.slice(0, PREFIX_GROUPS).join(":")}::`;
-  const bytes = groups.slice(6).flatMap((group) => [parseInt(group, 16) >> 8, parseInt(group, 16) & 0xff]);
-  return bytes.join(".");
+  if (groups[0] === OF_IPV4) return ipv4Of(groups.slice(1, 3));
+  if (groups.slice(0, 6).join(":") === TRANSLATED) return ipv4Of(groups.slice(6));
+  return `${groups.slice(0, PREFIX_GROUPS).join(":")}::`;
+}
+
+function ipv4Of(groups: readonly string[]): string {
+  return groups.flatMap((group) => [parseInt(group, 16) >> 8, parseInt(group, 16) & 0xff]).join(".");
 }
 
 /** All groups of an IPv6 address, as the platform writes it. */

@@ -83,6 +83,13 @@ export const PREFLIGHT_HEADERS: readonly string[] = [
 const MAX_KEPT = 64;
 const ORIGIN = /^https?:\/\/((?:\[[\dA-Fa-f:.]+\]|[\w.-]+)(?::\d+)?)$/;
 
+/** What of a request says which page asks. */
+export interface Asking {
+  readonly origin: string | null;
+  /** Whether it seems to come from another machine, where `localhost` is not this one. */
+  readonly seemsProxied: boolean;
+}
+
 /** Which origins a browser may call from, and the headers that tell it so. */
 export class CorsPolicy {
   /** `*`, `loopback`, or the origins themselves. */
@@ -94,8 +101,9 @@ export class CorsPolicy {
   readonly forAnyone: CommonHeaders;
 
   /**
-   * `setting` is `*`, `loopback` for the pages of this machine, or origins separated by commas. With `hidesUrls` no
-   * page passes on the URL that it was read from, which may hold a ticket.
+   * `setting` is `*`, `loopback` for the pages of this machine, or origins separated by commas. With `loopback` only
+   * requests for this machine count: in other browsers a page of `localhost` is one of the visitor's machine. With
+   * `hidesUrls` no page passes on the URL that it was read from, which may hold a ticket.
    */
   constructor(setting: string, hidesUrls = false) {
     const security = hidesUrls ? [...SECURITY, "Referrer-Policy", "no-referrer"] : SECURITY;
@@ -109,25 +117,30 @@ export class CorsPolicy {
     for (const origin of listed) this.#byOrigin.set(origin, this.#allowing(origin));
   }
 
-  /** Whether pages of `origin`, as a browser sends it, may call. */
-  allows(origin: string): boolean {
+  /** Whether the page that asks may call; false where no page does. */
+  allows(asking: Asking): boolean {
+    const { origin } = asking;
+    if (origin === null) return false;
     if (this.#allowed === "*") return true;
     if (this.#allowed !== "loopback") return this.#allowed.has(origin);
+    if (asking.seemsProxied) return false;
     const authority = ORIGIN.exec(origin)?.[1];
     return authority !== undefined && isLoopbackName(hostNameOf(authority));
   }
 
-  /** Whether pages of `origin` were named, and not let in with all others. */
-  names(origin: string): boolean {
-    return this.#allowed !== "*" && this.allows(origin);
+  /** Whether the page that asks was named, and not let in with all others. */
+  names(asking: Asking): boolean {
+    return this.#allowed !== "*" && this.allows(asking);
   }
 
-  /** The headers for an answer to a request whose `Origin` is `origin`. */
-  headersFor(origin: string | null): CommonHeaders {
+  /** The headers for an answer to the page that asks, or to who is no page. */
+  headersFor(asking: Asking): CommonHeaders {
+    const { origin } = asking;
     if (origin === null || this.#allowed === "*") return this.#default;
+    if (this.#allowed === "loopback" && asking.seemsProxied) return this.#default;
     const kept = this.#byOrigin.get(origin);
     if (kept !== undefined) return kept;
-    if (!this.allows(origin)) return this.#default;
+    if (!this.allows(asking)) return this.#default;
     const headers = this.#allowing(origin);
     if (this.#byOrigin.size < MAX_KEPT) this.#byOrigin.set(origin, headers);
     return headers;

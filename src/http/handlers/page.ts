@@ -10,7 +10,6 @@ import type { Context } from "../context/context.js";
 import { CommonHeaders } from "../encoding/head.js";
 import { problem } from "../encoding/problems.js";
 import type { Exchange } from "../exchange/exchange.js";
-import { seemsProxied } from "../request/proxied.js";
 
 /** What the page asks of the server itself, below the prefix. */
 export const PAGE_FACTS_PATH = `${PAGE_PATH}facts`;
@@ -61,7 +60,7 @@ export class Page {
     const { ui } = this.#context.settings;
     if (ui !== "loopback") return ui;
     const isLocal = isOwn && localAddress !== undefined && isLoopbackAddress(localAddress);
-    return isLocal && !seemsProxied(req.rawHeaders, headers.host);
+    return isLocal && !headers.seemsProxied;
   }
 
   /** Answers GET and HEAD of a path below {@link PAGE_PATH}. */

@@ -44,6 +44,8 @@ export class DirectConnection {
   readonly #toNode: OnIncoming;
   readonly #serve: Serve;
   readonly #idleTimeoutMs: number;
+  /** When its last answer was given, by the clock of whoever answers. */
+  answeredAtMs = 0;
   #lone: LoneExchange | null = null;
   #hasAsked = false;
   /** Whether the socket has our timer, which must be gone before Node answers by itself. */
@@ -117,9 +119,10 @@ export class DirectConnection {
   }
 
   /** Answers `lone`, whose body is read, with all of `text`; false where some of it waits for the client. */
-  answer(lone: LoneExchange, text: string): boolean {
+  answer(lone: LoneExchange, text: string, nowMs = 0): boolean {
     if (this.#lone !== lone) throw new Error("the request has its answer already");
     this.#lone = null;
+    this.answeredAtMs = nowMs;
     const { parser } = this.#socket as ParsedSocket; // as its type says
     if (parser) parser.incoming = null;
     // This side of the connection has ended.

@@ -16,16 +16,31 @@ import { DirectConnection, type Serve } from "./direct-connection.js";
 import { DirectRequest } from "./direct-request.js";
 import { OwnResponse } from "./own-response.js";
 
+/** For how long a connection is spared after its answer when the server is closed, by which clock. */
+export interface Sparing {
+  readonly sparedMs: number;
+  readonly nowMs: () => number;
+}
+
+const SPARES_NONE: Sparing = { sparedMs: 0, nowMs: () => 0 };
+
 /**
  * Tracks which connections are idle. Node takes a connection for idle as soon as its answer has been submitted, and
  * cuts the answer off when the server is closed. Here it is idle once the answer is out, and before its first request.
  */
 export class PatientServer extends Server<typeof DirectRequest, typeof OwnResponse<DirectRequest>> {
   readonly #connections = new Map<Socket, DirectConnection | null>();
+  readonly #sparing: Sparing;
 
   /** `endAfterLast` is called for a connection whose last answer is out. */
-  constructor(options: ServerOptions, serve: Serve, endAfterLast: (socket: Socket) => void) {
+  constructor(
+    options: ServerOptions,
+    serve: Serve,
+    endAfterLast: (socket: Socket) => void,
+    sparing: Sparing = SPARES_NONE,
+  ) {
     super({ ...options, IncomingMessage: DirectRequest, ServerResponse: OwnResponse });
+    this.#sparing = sparing;
     // Otherwise Node would end this side with the client's, while the client may wait for its answers.
     Object.assign(this, { httpAllowHalfOpen: true });
     this.emit("listening");
@@ -43,6 +58,13 @@ export class PatientServer extends Server<typeof DirectRequest, typeof OwnRespon
     function forget(this: Socket): void {
       connections.get(this)?.closed();
       connections.delete(this);
+    }
+    function answered(this: ServerResponse): void {
+      const connection = connections.get(this.req.socket);
+      if (connection) connection.answeredAtMs = sparing.nowMs();
+    }
+    for (const event of ["request", "checkContinue"] as const) {
+      this.on(event, (_req, res) => void res.on("finish", answered));
     }
     this.on("connection", (socket) => {
       // What Node calls there would close it at once.
@@ -69,8 +91,19 @@ export class PatientServer extends Server<typeof DirectRequest, typeof OwnRespon
     for (const socket of this.#connections.keys()) socket.destroy();
   }
 
-  /** Called by `close`. A connection that has not asked yet is about to. */
+  /**
+   * Called by `close`. A connection that has not asked yet is about to, and one that was just answered may have sent
+   * its next request.
+   */
   override closeIdleConnections(): void {
+    const sinceMs = this.#sparing.nowMs() - this.#sparing.sparedMs;
+    this.#closeIdle((socket, connection) =>
+      connection === null ? socket.bytesRead > 0 : connection.hasAsked && connection.answeredAtMs <= sinceMs,
+    );
+  }
+
+  /** Closes those too that were just answered. */
+  closeAnsweredConnections(): void {
     this.#closeIdle((socket, connection) => connection?.hasAsked ?? socket.bytesRead > 0);
   }
 

@@ -81,13 +81,20 @@ export abstract class SseConnection {
   }
 
   /**
-   * Whether memory has room for events, or for so many bytes of them. Else the answer ends: the client comes back, and
-   * finds room or not.
+   * Whether memory has room for events, or for so many bytes of them. Else the answer is over: the client comes back,
+   * and finds room or not.
    */
   protected admits(events: Buffer | number): boolean {
     const isAdmitted = this.context.unread.admits(events, this.exchange);
-    if (!isAdmitted) this.finish();
+    if (!isAdmitted) this.#refuse();
     return isAdmitted;
+  }
+
+  /** Whole events may end. An answer without any is cut: ended, it would seem to be all that there is. */
+  #refuse(): void {
+    this.exchange.code ??= "overloaded";
+    if (this.#hasBegun) return this.finish();
+    if (this.#leave()) this.exchange.req.socket.destroy();
   }
 
   /** Sends whole events, which were admitted, after an `opening` if there is one. Returns whether more has room. */

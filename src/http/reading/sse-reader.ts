@@ -73,9 +73,8 @@ export class SseReader extends SseConnection {
   /** Sends a stretch that other readers get too; `current` is the present cursor. */
   follow(stretch: SseStretch, current: string, nowMs: number): void {
     if (this.position === stretch.from) this.#send(stretch, current, nowMs);
-    // It joined in between, and has some of the stretch already. Who has all of it lacks nothing: that the stream was
-    // closed since then comes with the next one.
-    else if (this.position < stretch.to) this.readAlone();
+    // It joined in between, and has some of the stretch already, or all but that the stream was closed since then.
+    else if (this.position < stretch.to || stretch.closed) this.readAlone();
   }
 
   /** Reads on from its position by itself, until it has caught up. */

@@ -1,6 +1,8 @@
+import { hostNameOf, isLoopbackName } from "../../net/host-name.js";
+
 /** What a request's headers say, as far as the protocol reads them. `null` is an absent header. */
 export class RequestHeaders {
-  /** From `Host`, or from `:authority` where HTTP/2 has that instead. */
+  /** From `Host`, or from `:authority` where HTTP/2 has that instead; then from an absolute target, if it is one. */
   host: string | null = null;
   /** The `:authority` of a request of HTTP/2 that also has a `Host`: they must be the same (RFC 9113, 8.3.1). */
   authority: string | null = null;
@@ -9,6 +11,8 @@ export class RequestHeaders {
   forwardedFor: string | null = null;
   forwardedHost: string | null = null;
   forwardedProto: string | null = null;
+  /** Whether a proxy says, in a header of any name for that, that it passes the request on. */
+  isPassedOn = false;
   authorization: string | null = null;
   /** Whether there is an `Expect`. */
   expects = false;
@@ -46,6 +50,14 @@ export class RequestHeaders {
     if (this.contentLength !== null && this.transferEncoding === null) return this.contentLength > 0;
     return this.transferEncoding !== null || this.isBodyOpen;
   }
+
+  /**
+   * Whether the request seems to come from another machine: a proxy passes it on, or it asks for a host that is not
+   * this machine. A client may pretend either; a proxy that hides both is taken for a client.
+   */
+  get seemsProxied(): boolean {
+    return this.isPassedOn || (this.host !== null && !isLoopbackName(hostNameOf(this.host)));
+  }
 }
 
 /** A header that the protocol reads. */
@@ -60,6 +72,14 @@ interface KnownHeader {
 
 function header(name: string, take: KnownHeader["take"], onceBit = 0): KnownHeader {
   return { name, title: name.replace(/\b[a-z]/g, (letter) => letter.toUpperCase()), onceBit, take };
+}
+
+/** A header that proxies add to what they pass on. */
+function added(name: string, take?: KnownHeader["take"]): KnownHeader {
+  return header(name, (headers, value) => {
+    headers.isPassedOn = true;
+    take?.(headers, value);
+  });
 }
 
 let nextBit = 1;
@@ -93,9 +113,12 @@ const KNOWN_HEADERS: readonly KnownHeader[] = [
   once("if-match", (headers, value) => void (headers.ifMatch = value)),
   header("if-none-match", (headers, value) => void (headers.ifNoneMatch = listed(headers.ifNoneMatch, value))),
   header("last-event-id", (headers, value) => void (headers.lastEventId ??= value)),
-  header("x-forwarded-for", (headers, value) => void (headers.forwardedFor = listed(headers.forwardedFor, value))),
-  header("x-forwarded-host", (headers, value) => void (headers.forwardedHost ??= value)),
-  header("x-forwarded-proto", (headers, value) => void (headers.forwardedProto ??= value)),
+  added("x-forwarded-for", (headers, value) => void (headers.forwardedFor = listed(headers.forwardedFor, value))),
+  added("x-forwarded-host", (headers, value) => void (headers.forwardedHost ??= value)),
+  added("x-forwarded-proto", (headers, value) => void (headers.forwardedProto ??= value)),
+  added("x-real-ip"),
+  added("forwarded"),
+  added("via"),
   once("content-type", (headers, value) => void (headers.contentType = value)),
   once("stream-ttl", (headers, value) => void (headers.streamTtl = value)),
   once("stream-expires-at", (headers, value) => void (headers.streamExpiresAt = value)),

@@ -7,6 +7,9 @@ export interface Target {
 
 const SLASH = 0x2f;
 
+/** The start of an absolute target, with its authority. */
+const ABSOLUTE = /^https?:\/\/([^/?#]*)/i;
+
 /** How much more of a URL a path may keep in memory: a name that is a part of it may stay as long as its stream. */
 const MAX_KEPT_CHARS = 128;
 
@@ -21,10 +24,15 @@ export function splitTarget(url: string): Target {
   };
 }
 
+/** The host that a request is for: an absolute target names it, whatever the `Host` says (RFC 9112, 3.2.2). */
+export function hostOf(url: string, host: string | null): string | null {
+  return url.charCodeAt(0) === SLASH ? host : (ABSOLUTE.exec(url)?.[1] ?? host);
+}
+
 function withoutAuthority(url: string): string {
-  const authority = /^https?:\/\/[^/?#]*/i.exec(url);
-  if (authority === null) return url;
-  const rest = url.slice(authority[0].length);
+  const absolute = ABSOLUTE.exec(url);
+  if (absolute === null) return url;
+  const rest = url.slice(absolute[0].length);
   return rest.startsWith("/") ? rest : `/${rest}`;
 }
 

@@ -21,7 +21,7 @@ import { listStreams } from "./directory/catalog.js";
 import { BackupDesk } from "./writing/backup-desk.js";
 import { Checkpointer, type SealedFile } from "./writing/checkpointer.js";
 import { DamageLog } from "./segments/damage-log.js";
-import { explainUnusable, prepareDirectory, writeMarker } from "./directory/directory.js";
+import { explainUnusable, prepareDirectory, writeMarker, type PreparedDirectory } from "./directory/directory.js";
 import { DurableChanges } from "./writing/durable-changes.js";
 import { allEnded } from "./disk/all-ended.js";
 import { EngineState } from "./disk/engine-state.js";
@@ -32,7 +32,8 @@ import { SMALL_JOURNAL_BYTES } from "./journal/journal-file.js";
 import { Flusher } from "./segments/flusher.js";
 import { emptyChange } from "./journal/frame-encoder.js";
 import { Admission } from "./writing/admission.js";
-import { Journal, type JournalListener } from "./journal/journal.js";
+import { Journal } from "./journal/journal.js";
+import type { JournalListener } from "./journal/journal-entry.js";
 import { Layout } from "./format/layout.js";
 import { NameLog } from "./directory/name-log.js";
 import { DirectoryError, lockDirectory } from "./directory/lock.js";
@@ -56,7 +57,7 @@ const CLOSE_MS = 5000;
 interface Prepared {
   readonly parts: StreamFiles;
   readonly recovered: Recovered;
-  readonly directoryId: Buffer;
+  readonly directory: PreparedDirectory;
   readonly backupDesk: BackupDesk;
   readonly unlock: () => Promise<void>;
 }
@@ -64,6 +65,7 @@ interface Prepared {
 /** Keeps streams in a directory: a shared journal in front, segments and sidecars behind it. */
 export class FileStorage implements Storage {
   readonly streamList: FileStreamList;
+  readonly isRestored: boolean;
   readonly #parts: StreamFiles;
   readonly #unlock: () => Promise<void>;
   readonly #streams = new Map<string, FileStream>();
@@ -96,10 +98,11 @@ export class FileStorage implements Storage {
       unlock = await lockDirectory(files, layout.lock, { force, log, conversations: backupDesk.conversations });
       await parts.pool.respectLimit((error) => state.fail(error));
       const startedMs = clock.nowMs();
-      const { id: directoryId, isNew } = await prepareDirectory(files, layout, options.besides);
+      const directory = await prepareDirectory(files, layout, startedMs, options.besides);
+      const { id: directoryId, isNew } = directory;
       const recovered = await recover({ ...parts, directoryId, maxUnwrittenBytes: options.tailCacheBytes / 2 });
       if (!isNew && recovered.nextBatch === 1) throw new DirectoryError(`the journal in ${layout.journal} is missing`);
-      const storage = new FileStorage(options, { parts, recovered, directoryId, backupDesk, unlock });
+      const storage = new FileStorage(options, { parts, recovered, directory, backupDesk, unlock });
       journal = storage.#journal;
       await journal.open(storage.#listener);
       if (isNew) await writeMarker(files, layout, directoryId);
@@ -114,8 +117,10 @@ export class FileStorage implements Storage {
     }
   }
 
-  private constructor(options: FileStorageOptions, { parts, recovered, directoryId, backupDesk, unlock }: Prepared) {
+  private constructor(options: FileStorageOptions, { parts, recovered, directory, backupDesk, unlock }: Prepared) {
     const { tailCacheBytes, journalBytes, fsync } = options;
+    const { id: directoryId, restores } = directory;
+    this.isRestored = restores.length > 0;
     this.#parts = parts;
     this.#unlock = unlock;
     const streams = this.#streams;
@@ -135,7 +140,7 @@ export class FileStorage implements Storage {
     const flusher = (this.#flusher = new Flusher(parts, Math.floor(tailCacheBytes / 2)));
     const damageLog = (this.#damageLog = new DamageLog(parts));
     const { unopened } = recovered;
-    const loader = (this.#loader = new StreamLoader(parts, { streams, unopened, damageLog, journal }));
+    const loader = (this.#loader = new StreamLoader(parts, { streams, unopened, damageLog, journal, restores }));
     this.#reader = new StreamReader(parts, damageLog);
     this.#places = new PlaceFinder(parts);
     const admission = (this.#admission = new Admission(parts, {
@@ -225,18 +230,13 @@ export class FileStorage implements Storage {
     stream.handedOut = true;
     const linking = this.#forkTies.tie(stream, source);
     stream.disk.work = this.#parts.trash.vacated(name);
-    this.#streams.set(name, stream);
-    this.#admission.put(
-      stream,
-      RecordKind.create,
-      initial,
-      (how) => {
-        if (how !== "durable") this.#uncreate(stream, how);
-        this.#forkTies.created(source);
-        settle(how);
-      },
-      linking,
-    );
+    this.#loader.enter(stream);
+    const settled = (how: Settlement): void => {
+      if (how !== "durable") this.#uncreate(stream, how);
+      this.#forkTies.created(source);
+      settle(how);
+    };
+    this.#admission.put(stream, RecordKind.create, initial, settled, linking);
     return stream;
   }
 

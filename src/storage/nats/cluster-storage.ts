@@ -58,6 +58,7 @@ const MAX_QUEUED_BYTES = 64 * 1024 * 1024;
 /** Keeps streams in a replicated log that other front ends write as well. */
 export class ClusterStorage implements Storage {
   readonly streamList: ClusterList;
+  readonly isRestored = false;
   readonly #options: ClusterStorageOptions;
   readonly #parts: ClusterParts;
   readonly #streams = new Map<string, ClusterStream>();

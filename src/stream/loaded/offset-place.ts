@@ -32,6 +32,10 @@ export interface TokenedStream {
 
 const NEWLINE = 0x0a;
 
+const OTHERS = "of another server, of a stream that had this name before";
+const SOURCES = "of this fork's source";
+const LOST = "of what the stream has lost: an earlier state of the server was restored.";
+
 /** Where reading begins that a `client` asks for, or why it can't (docs/api.md, Read). */
 export function placeOf(
   storage: Storage,
@@ -58,14 +62,15 @@ function positionOf(storage: Storage, stream: TokenedStream, place: TokenPlace):
   const { stored } = stream;
   const position = partStart + byteInPart;
   if (!stream.isOwnToken(place)) {
-    return refuse("offset-gone", {
-      earliestOffset: earliestAnew(stored),
-      detail: "The offset is of another server, of a stream that had this name before, or of this fork's source.",
-    });
+    const rest = storage.isRestored ? `${SOURCES}, or ${LOST}` : `or ${SOURCES}.`;
+    return refuse("offset-gone", { earliestOffset: earliestAnew(stored), detail: `The offset is ${OTHERS}, ${rest}` });
   }
   if (position < stored.earliest) return refuse("offset-gone", { earliestOffset: stream.earliestOffset });
-  if (!stored.hasPart(partStart, byteInPart))
-    return refuse("invalid-offset", { detail: "The offset was not given out by this stream." });
+  if (!stored.hasPart(partStart, byteInPart)) {
+    if (!storage.isRestored)
+      return refuse("invalid-offset", { detail: "The offset was not given out by this stream." });
+    return refuse("offset-gone", { earliestOffset: earliestAnew(stored), detail: `The offset is ${LOST}` });
+  }
   const isBoundary = byteInPart === 0 || position === stream.tail || position === stored.earliest;
   if (!stream.isJson || isBoundary) return position;
   const before = storage.read(stored, position - 1, 1);

@@ -155,7 +155,7 @@ test("a list with characters that change what a terminal shows is none", async (
   }
 });
 
-describe("the exit status is 130 at SIGINT, and 143 at SIGTERM, where", () => {
+describe("the exit status is 129 at SIGHUP, 130 at SIGINT, and 143 at SIGTERM, where", () => {
   async function endsWith(t: TestContext, [line, stdin]: (typeof RUNS)[number], name: StopSignal, listener: http.RequestListener) {
     let signal = (_: StopSignal): void => {};
     let isSent = false;
@@ -170,6 +170,7 @@ describe("the exit status is 130 at SIGINT, and 143 at SIGTERM, where", () => {
 
   for (const row of RUNS)
     test(`an answer is waited for: ${row[0]}`, async (t) => {
+      assert.equal((await endsWith(t, row, "SIGHUP", () => {})).status, 129);
       assert.equal((await endsWith(t, row, "SIGINT", () => {})).status, 130);
       assert.equal((await endsWith(t, row, "SIGTERM", () => {})).status, 143);
     });

@@ -112,7 +112,9 @@ describe("a task without a tool", () => {
     ["a --force much", {}, '--force must be a size like 64KiB, not "much"'],
     ["a", { FORCE: "much" }, 'FORCE must be a size like 64KiB, not "much"'],
     ["a -15", {}, 'unknown flag "-1"; write -n and a number'],
-    ["a -x", {}, 'unknown flag "-x"; streamdir wave --help lists them'],
+    ["a -x", {}, 'unknown flag "-x"; streamdir wave --help lists them; a WHO that begins with a dash stands behind --'],
+    ["-- a b --loudly", {}, 'streamdir wave takes no "--loudly"; its flags stand before --'],
+    ["-- a b c", {}, 'streamdir wave takes no "c"; it has only WHO WHERE'],
   ] as const)
     test(`is refused: ${line} ${JSON.stringify(env)}`, () => assert.deepEqual(read(line, env), { kind: "usage-error", line: words }));
 

@@ -61,7 +61,7 @@ test("what is as long as a signature and no ASCII, or not UTF-8, is refused", as
   assert.equal((await fetch(`${streams}inbox/github`)).status, 404);
 });
 
-test("a body is read up to a bound, and the rest of it is not awaited", { timeout: 30_000 }, async (context) => {
+test("a body is read up to a bound, and the rest of it is not awaited", { timeout: 120_000 }, async (context) => {
   const inbox = await startInbox(context, "http://127.0.0.1:9/");
   const sending = request(`${inbox}github`, { method: "POST" });
   const answered = once(sending, "response") as Promise<[IncomingMessage]>; // as http has it

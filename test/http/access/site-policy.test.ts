@@ -54,6 +54,26 @@ describe("without an auth file, a request is for a name of this machine", () => 
       assert.equal((await server.send("GET", target, { headers: { Host: "rebound.example" } })).status, 421);
     });
 
+  for (const path of REQUEST_PATHS)
+    test(`${path}: an absolute target says which, whatever the Host is`, async (context) => {
+      takePath(context, path);
+      const server = await startServer(context, { ...BY_DEFAULT, allowHost: "streams.example" });
+      for (const [authority, host, status] of [
+        ["localhost", "localhost", 201],
+        ["rebound.example", "localhost", 421],
+        ["rebound.example:4437", "localhost", 421],
+        ["localhost@rebound.example", "localhost", 421],
+        ["localhost:80@rebound.example", "localhost", 421],
+        ["", "localhost", 421],
+        ["localhost:4437", "rebound.example", 200],
+        ["streams.example", "localhost", 200],
+      ] as const) {
+        const connection = await server.connect();
+        connection.write(`PUT http://${authority}/v1/stream/a HTTP/1.1\r\nHost: ${host}\r\nContent-Length: 0\r\n\r\n`);
+        assert.equal((await connection.answer()).status, status, `http://${authority}/ with Host ${host}`);
+      }
+    });
+
   test("a health probe may have any", async (context) => {
     const server = await startServer(context, BY_DEFAULT);
     assert.equal((await server.send("GET", "/health", { headers: { Host: "pod-7.example" } })).status, 200);
@@ -78,7 +98,7 @@ describe("without an auth file, a request is for a name of this machine", () => 
 });
 
 /** Sends one request of each kind that changes something, and a read. */
-async function assertChanges(server: TestServer, site: { Host: string; Origin: string }, isAllowed: boolean): Promise<void> {
+async function assertChanges(server: TestServer, site: Record<"Host" | "Origin", string>, isAllowed: boolean): Promise<void> {
   await server.send("PUT", "there", { headers: { Host: "localhost", "Content-Type": "text/plain" } });
   const headers = { ...site, "Content-Type": "text/plain" };
   for (const [method, target, body] of [
@@ -105,6 +125,8 @@ describe("a page may change something", () => {
     ["auto", "http://[::1]", "localhost:4437", true],
     ["auto", "https://example.com", "localhost:4437", false],
     ["auto", "http://localhost.example", "localhost:4437", false],
+    ["auto", "http://localhost:3000", "streams.example", false],
+    ["auto", "http://127.0.0.1:3000", "streams.example:4437", false],
     ["auto", "null", "localhost:4437", false],
     ["auto", "", "localhost:4437", false],
     ["auto", "file://", "localhost:4437", false],
@@ -114,6 +136,7 @@ describe("a page may change something", () => {
     ["auto", "http://example.com#.localhost", "localhost:4437", false],
     ["auto", "https://streams.example", "streams.example", true],
     ["auto", "https://streams.example:444", "streams.example", false],
+    ["http://localhost:3000", "http://localhost:3000", "streams.example", true],
     ["https://a.example,https://b.example", "https://b.example", "localhost", true],
     ["https://a.example,https://b.example", "https://c.example", "localhost", false],
     ["https://a.example,https://b.example", "http://localhost", "localhost", true],
@@ -128,6 +151,37 @@ describe("a page may change something", () => {
         for (const [, origin, host, isAllowed] of rows.filter(([setting]) => setting === corsOrigin))
           await assertChanges(server, { Host: host, Origin: origin }, isAllowed);
       });
+
+  for (const path of REQUEST_PATHS) {
+    test(`${path}: from localhost only where the server is of the same machine`, async (context) => {
+      takePath(context, path);
+      const server = await startServer(context, { ...BY_DEFAULT, insecure: true });
+      const site = { Host: "localhost:4437", Origin: "http://localhost:3000" };
+      await assertChanges(server, { ...site, Host: "streams.example" }, false);
+      for (const header of ["X-Forwarded-For", "X-Real-IP", "Via"]) await assertChanges(server, { ...site, [header]: "192.0.2.1" }, false);
+      await assertChanges(server, site, true);
+    });
+
+    test(`${path}: and a long-poll that waits is answered as it would have been at once`, async (context) => {
+      takePath(context, path);
+      const server = await startServer(context, { ...BY_DEFAULT, longPollTimeoutMs: 12_345 });
+      const page = { Host: "localhost", Origin: "http://localhost:3000" };
+      await server.send("PUT", "a", { headers: page });
+      const passedOn = { ...page, Via: "1.1 proxy" };
+      const begin = (headers: Record<string, string>) => server.begin("GET", "a?live=long-poll&offset=now", { headers });
+      const waiting = await Promise.all([begin(page), begin(passedOn)]);
+      await server.clock.armed(12_345, { count: 2 });
+      server.clock.advance(12_345);
+      const answers = await Promise.all(waiting.map((connection) => connection.answer()));
+      assert.deepEqual(
+        answers.map(({ status, headers }) => [status, headers["access-control-allow-origin"]]),
+        [
+          [204, page.Origin],
+          [204, undefined],
+        ],
+      );
+    });
+  }
 
   test("a rebound name makes no page one of ours, with --insecure", async (context) => {
     const server = await startServer(context, { ...BY_DEFAULT, insecure: true });
@@ -173,16 +227,39 @@ describe("a Host is not looked at", () => {
 
 describe("a page of the server's own name", () => {
   const policy = new SitePolicy({ cors: new CorsPolicy("https://other.example"), allowHost: "streams.example", checksHosts: false });
-  for (const [origin, socket, isAllowed] of [
-    ["https://streams.example", {}, true],
-    ["http://streams.example", {}, true],
-    ["https://streams.example", { encrypted: true }, true],
-    ["http://streams.example", { encrypted: true }, false],
-    ["http://localhost", { encrypted: true }, false],
-  ] as const)
-    test(`${isAllowed ? "may" : "may not"} change something from ${origin} ${"encrypted" in socket ? "over TLS" : "without TLS"}`, () => {
-      const exchange = { req: { socket }, headers: { host: origin.replace(/^.*\//, ""), origin } };
+  const TLS = { encrypted: true };
+  for (const [origin, socket, forwardedProto, isAllowed] of [
+    ["https://streams.example", {}, null, true],
+    ["http://streams.example", {}, null, true],
+    ["https://streams.example", TLS, null, true],
+    ["http://streams.example", TLS, null, false],
+    ["http://localhost", TLS, null, false],
+    ["https://streams.example", {}, "https", true],
+    ["http://streams.example", {}, "https", false],
+    ["http://streams.example", {}, "HTTPS, http", false],
+    ["http://localhost", {}, "https", false],
+    ["http://streams.example", {}, "http", true],
+    ["http://streams.example", TLS, "http", true],
+    ["http://streams.example", TLS, "javascript", false],
+  ] as const) {
+    const way = `${"encrypted" in socket ? "over TLS" : "without TLS"}, X-Forwarded-Proto ${forwardedProto}`;
+    test(`${isAllowed ? "may" : "may not"} change something from ${origin} ${way}`, () => {
+      const exchange = { req: { socket }, headers: { host: origin.replace(/^.*\//, ""), origin, forwardedProto } };
       const refusalOf = (isAmbient: boolean) => policy.refusalOfOrigin(exchange as Exchange, isAmbient); // all that it looks at
       for (const isAmbient of [true, false]) assert.equal(refusalOf(isAmbient) === null, isAllowed);
     });
+  }
+
+  for (const path of REQUEST_PATHS)
+    for (const [trustProxy, status] of [
+      ["127.0.0.0/8", 403],
+      ["", 201],
+    ] as const)
+      test(`${path}: is one of https:// where ${trustProxy === "" ? "nobody" : "a proxy"} is believed to end TLS: ${status}`, async (context) => {
+        takePath(context, path);
+        const server = await startServer(context, { insecure: true, corsOrigin: "auto", allowHost: "streams.example", trustProxy });
+        const headers = { Host: "streams.example", Origin: "http://streams.example", "X-Forwarded-Proto": "https" };
+        assert.equal((await server.send("PUT", "a", { headers })).status, status);
+        assert.equal((await server.send("PUT", "b", { headers: { ...headers, Origin: "https://streams.example" } })).status, 201);
+      });
 });

@@ -179,11 +179,12 @@ describe("a JSON body that does not come at once", () => {
       bytesByTurn.set(turn, (bytesByTurn.get(turn) ?? 0) + part.length);
       add.call(this, part);
     });
-    // That the platform's parser were asked about all of it would be seen here.
+    // That the platform's parser were asked about the body would be seen here; others in the process may use it meanwhile.
     const parse = context.mock.method(JSON, "parse");
     const answer = await server.send("POST", "a", { headers: JSON_TYPE, body });
     isOver = true;
-    assert.deepEqual([answer.status, parse.mock.callCount()], [204, 0]);
+    const parsed = parse.mock.calls.filter((call) => String(call.arguments[0]).includes("{},{}"));
+    assert.deepEqual([answer.status, parsed.length], [204, 0]);
     assert.equal(
       [...bytesByTurn.values()].reduce((sum, bytes) => sum + bytes),
       body.length,

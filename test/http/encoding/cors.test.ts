@@ -10,11 +10,16 @@ function asRecord(flat: readonly string[]): Record<string, string> {
   return record;
 }
 
+/** A request to a server on the browser's machine. */
+function from(origin: string | null, seemsProxied = false): { origin: string | null; seemsProxied: boolean } {
+  return { origin, seemsProxied };
+}
+
 describe("CORS: any origin may call", () => {
   const policy = new CorsPolicy("*");
   for (const origin of [null, "https://a.example"]) {
     test(`asked from ${origin}`, () => {
-      const headers = asRecord(policy.headersFor(origin).list);
+      const headers = asRecord(policy.headersFor(from(origin)).list);
       assert.equal(headers["Access-Control-Allow-Origin"], "*");
       assert.equal(headers["Vary"], undefined);
       assert.equal(headers["X-Content-Type-Options"], "nosniff");
@@ -36,7 +41,7 @@ describe("CORS: some origins may call", () => {
   ];
   for (const [origin, allowed] of cases) {
     test(`asked from ${origin}`, () => {
-      const headers = asRecord(policy.headersFor(origin).list);
+      const headers = asRecord(policy.headersFor(from(origin)).list);
       assert.equal(headers["Access-Control-Allow-Origin"], allowed);
       assert.equal(headers["Access-Control-Expose-Headers"] !== undefined, allowed !== undefined);
       assert.equal(headers["Vary"], "Origin");
@@ -44,6 +49,31 @@ describe("CORS: some origins may call", () => {
       assert.equal(headers["Content-Security-Policy"], "sandbox; default-src 'none'");
     });
   }
+});
+
+describe("CORS: pages of this machine may call", () => {
+  const policy = new CorsPolicy("loopback");
+  for (const [origin, seemsProxied, isAllowed] of [
+    ["http://localhost:3000", false, true],
+    ["https://app.localhost", false, true],
+    ["http://[::1]", false, true],
+    // The second time from what is kept.
+    ["http://localhost:3000", true, false],
+    ["http://localhost:3000", false, true],
+    ["https://app.example", false, false],
+    ["null", false, false],
+    [null, false, false],
+  ] as const)
+    test(`${origin}, ${seemsProxied ? "through a proxy" : "to this machine"}: ${isAllowed ? "yes" : "no"}`, () => {
+      const asking = from(origin, seemsProxied);
+      assert.equal(asRecord(policy.headersFor(asking).list)["Access-Control-Allow-Origin"], isAllowed ? origin : undefined);
+      assert.deepEqual([policy.allows(asking), policy.names(asking)], [isAllowed, isAllowed]);
+    });
+
+  test("those that are listed may through a proxy too", () => {
+    for (const setting of ["http://localhost:3000", "*"])
+      assert.equal(new CorsPolicy(setting).allows(from("http://localhost:3000", true)), true);
+  });
 });
 
 for (const path of REQUEST_PATHS)
@@ -64,7 +94,7 @@ for (const path of REQUEST_PATHS)
   });
 
 test("a browser may read every protocol header of an answer", () => {
-  const exposed = asRecord(new CorsPolicy("*").headersFor(null).list)["Access-Control-Expose-Headers"]?.split(", ");
+  const exposed = asRecord(new CorsPolicy("*").headersFor(from(null)).list)["Access-Control-Expose-Headers"]?.split(", ");
   const needed = [
     "ETag",
     "Location",

@@ -72,3 +72,31 @@ test("a client that ends its side still gets its answer", async (context) => {
   client.socket.end(REQUEST);
   assert.equal((await client.answer()).text, "late");
 });
+
+test("a server that is closed spares connections that were just answered, until it is told otherwise", async (context) => {
+  let nowMs = 10_000;
+  const server = new PatientServer(
+    {},
+    () => false,
+    (socket) => socket.destroy(),
+    { sparedMs: 500, nowMs: () => nowMs },
+  );
+  server.on("request", (_req, res) => res.end("done"));
+  await once(server.listen(0, "127.0.0.1"), "listening");
+  const { port } = server.address() as AddressInfo; // it listens on a port
+  const [earlier, later] = [await RawConnection.open(port), await RawConnection.open(port)];
+  context.after(() => Promise.all([earlier.close(), later.close()]));
+  for (const connection of [earlier, later]) {
+    connection.write(REQUEST);
+    await connection.answer();
+    nowMs += 1;
+  }
+  nowMs = 10_500;
+  const closed = new Promise<void>((resolve) => server.close(() => resolve()));
+  assert.equal(await earlier.rest(), "");
+  later.write(REQUEST);
+  assert.equal((await later.answer()).text, "done");
+  server.closeAnsweredConnections();
+  assert.equal(await later.rest(), "");
+  await closed;
+});

@@ -1,178 +1,7 @@
 import assert from "node:assert/strict";
-import { EventEmitter } from "node:events";
+import { once } from "node:events";
 import { describe, test } from "node:test";
-import type { Context } from "../../../src/http/context/context.js";
-import type { Exchange } from "../../../src/http/exchange/exchange.js";
-import { SseFeed } from "../../../src/http/reading/sse-feed.js";
-import type { UnreadAnswers } from "../../../src/http/bounds/unread.js";
-import { defaultSettings } from "../../../src/options.js";
-import { LiveFeed, type Advance } from "../../../src/stream/loaded/live.js";
-import type { Chunk, Stream } from "../../../src/stream/loaded/stream.js";
-import { httpParts } from "../../helpers/http-parts.js";
-import { ManualClock } from "../../helpers/manual-clock.js";
-import { follow, nextPair } from "../../helpers/sse-client.js";
-import { startServer } from "../../helpers/test-server.js";
-
-/** Room for one of the longest appends here, not for two. */
-const MAX_UNREAD_BYTES = 4 * 1024 * 1024;
-
-/** A connection that keeps what is written to it. */
-class FakeResponse extends EventEmitter {
-  readonly headersSent = true;
-  readonly writable = true;
-  readonly written: Buffer[] = [];
-  isFull = false;
-  isEnded = false;
-
-  write(bytes: Buffer): boolean {
-    this.written.push(bytes);
-    return !this.isFull;
-  }
-
-  end(): void {
-    this.isEnded = true;
-  }
-}
-
-/** A stream of letters in memory, whose tokens are its positions. */
-class FakeStream {
-  readonly config: { readonly contentType: string };
-  readonly feed = new LiveFeed();
-  readonly reads: string[] = [];
-  bytes = Buffer.alloc(0);
-  closed = false;
-  users = 0;
-  /** Reads wait for `letGo` when set. */
-  isSlow = false;
-  /** What reads meet, at once or later. */
-  fault: { readonly isAtOnce: boolean } | null = null;
-  #waiting: (() => void)[] = [];
-  /** Where appends ended. */
-  readonly #ends: number[] = [];
-
-  constructor(contentType: string) {
-    this.config = { contentType };
-  }
-
-  get tail(): number {
-    return this.bytes.length;
-  }
-
-  offsetAt(position: number): string {
-    return `@${position}`;
-  }
-
-  follow(onAdvance: (advance: Advance) => void, onEnd: () => void): () => void {
-    this.retain();
-    this.feed.on("advance", onAdvance).on("end", onEnd);
-    return () => {
-      this.feed.off("advance", onAdvance).off("end", onEnd);
-      this.release();
-    };
-  }
-
-  retain(): void {
-    this.users += 1;
-  }
-
-  release(): void {
-    this.users -= 1;
-  }
-
-  read(from: number, maxBytes: number): Chunk | Promise<Chunk> {
-    this.reads.push(`${from}+${maxBytes}`);
-    const chunk = this.#chunk(from, maxBytes);
-    if (this.fault?.isAtOnce === true) throw new Error("the disk is gone");
-    if (this.fault !== null) return Promise.reject(new Error("the disk is gone"));
-    if (!this.isSlow) return chunk;
-    return new Promise((resolve) => this.#waiting.push(() => resolve(chunk)));
-  }
-
-  letGo(): void {
-    for (const resolve of this.#waiting.splice(0)) resolve();
-  }
-
-  /** Appends pieces that become durable together. */
-  append(...pieces: string[]): void {
-    for (const piece of pieces) {
-      const from = this.tail;
-      this.bytes = Buffer.concat([this.bytes, Buffer.from(piece)]);
-      this.#ends.push(this.tail);
-      this.feed.note(from, this.tail, this.closed);
-    }
-    this.feed.emitAdvance();
-  }
-
-  close(): void {
-    this.closed = true;
-    this.feed.note(this.tail, this.tail, true);
-    this.feed.emitAdvance();
-  }
-
-  #chunk(from: number, maxBytes: number): Chunk {
-    const end = this.#ends.findLast((at) => at > from && at <= from + maxBytes) ?? this.#ends.find((at) => at > from);
-    const bytes = this.bytes.subarray(from, end);
-    const to = from + bytes.length;
-    return { kind: "chunk", from, to, bytes, upToDate: to === this.tail, closed: false };
-  }
-}
-
-class Room {
-  readonly stream: FakeStream;
-  readonly clock = new ManualClock();
-  readonly faults: string[] = [];
-  readonly unread: UnreadAnswers;
-  emptied = 0;
-  readonly feed: SseFeed;
-
-  constructor(contentType = "text/plain") {
-    this.stream = new FakeStream(contentType);
-    const log = { debug() {}, info() {}, warn() {}, error: (message: string) => void this.faults.push(message) };
-    const { inFlight, unread } = httpParts({ clock: this.clock, maxLargeBytes: MAX_UNREAD_BYTES });
-    const context = { clock: this.clock, log, random: () => 0.5, settings: defaultSettings(), inFlight, unread };
-    this.unread = unread;
-    // Registry and responder are not asked for here; the stream has all that a feed asks of one.
-    this.feed = new SseFeed(context as unknown as Context, this.stream as unknown as Stream, () => (this.emptied += 1));
-  }
-
-  /** Starts a reader and lets it read what is there. */
-  async join({
-    position = this.stream.tail,
-    cursorAhead = null as string | null,
-    response = new FakeResponse(),
-  } = {}): Promise<FakeResponse> {
-    const socket = { writableLength: 0, destroy: () => void response.emit("destroyed") };
-    const exchange = {
-      req: { socket, method: "GET" },
-      res: response,
-      isAnswered: true,
-      target: { path: "/" },
-      slot: -1,
-      hasClientEnded: false,
-      onClientEnd: () => undefined,
-      onRightEnd: () => undefined,
-    };
-    // All that a reader asks of an exchange.
-    this.feed.add({ exchange: exchange as unknown as Exchange, from: position, cursorAhead, retryMs: 100 }).start();
-    await settle();
-    return response;
-  }
-}
-
-/** Lets everything run that waits for promises only. */
-function settle(): Promise<void> {
-  return new Promise((resolve) => setImmediate(resolve));
-}
-
-function dataOf(response: FakeResponse): string {
-  return [
-    ...Buffer.concat(response.written)
-      .toString()
-      .matchAll(/^event: data\ndata:(.*)$/gm),
-  ]
-    .map(([, data]) => data)
-    .join("|");
-}
+import { dataOf, FakeResponse, MAX_UNREAD_BYTES, Room, settle } from "../../helpers/sse-room.js";
 
 describe("SSE readers that have caught up", () => {
   test("get one buffer, read and encoded once", async () => {
@@ -334,6 +163,19 @@ describe("more SSE readers than are sent a stretch in one turn", () => {
     assert.equal(between.isEnded, true);
   });
 
+  test("one that had it all is told of an end that others get with their data", async () => {
+    const room = new Room();
+    const { all } = await crowdIn(room);
+    room.stream.append("a");
+    room.stream.append("b");
+    const between = await room.join();
+    assert.equal(dataOf(all.at(-1) ?? between), "", "the crowd still gets what came first");
+    room.stream.close();
+    await sent();
+    for (const reader of [...all, between]) assert.match(String(reader.written.at(-1)), /"streamClosed":true/);
+    assert.deepEqual([dataOf(between), between.isEnded], ["", true]);
+  });
+
   test("one whose connection fails is alone in that", async () => {
     const room = new Room();
     const { all, last } = await crowdIn(room);
@@ -397,18 +239,33 @@ describe("SSE: an append of bytes that is longer than a chunk", () => {
     assert.equal(room.unread.bytes, readers[0]?.written.at(-1)?.length, "and counts once");
   });
 
-  test("ends a reader for whom there is no room, between events", async () => {
+  test("cuts a reader for whom there is no room before its first event, and counts that", async () => {
     const room = new Room("image/png");
-    const slow = await room.join();
-    slow.isFull = true;
+    const slow = Object.assign(await room.join(), { isFull: true });
     room.stream.append(LONG);
     const heldBytes = room.unread.bytes;
-    const late = await room.join({ position: 0 });
-    assert.deepEqual([late.isEnded, dataOf(late)], [true, ""]);
+    const late = new FakeResponse();
+    const [cut] = await Promise.all([once(late, "destroyed"), room.join({ position: 0, response: late })]);
+    assert.deepEqual([late.isEnded, dataOf(late), ...cut], [false, "", "overloaded"]);
     assert.equal(room.unread.bytes, heldBytes);
     slow.emit("drain");
     const again = await room.join({ position: 0 });
     assert.deepEqual([again.isEnded, dataOf(again)], [false, LONG_AS_SENT]);
+  });
+
+  test("ends a reader for whom there is no room between two events, and counts that", async () => {
+    const room = new Room("image/png");
+    const [slow, reader] = [Object.assign(await room.join(), { isFull: true }), await room.join()];
+    room.stream.append(LONG);
+    await settle();
+    room.stream.append(LONG);
+    await settle();
+    assert.deepEqual([reader.isEnded, dataOf(reader)], [true, LONG_AS_SENT]);
+    assert.deepEqual([slow.isEnded, dataOf(slow)], [false, LONG_AS_SENT]);
+    assert.deepEqual(
+      room.exchanges.map(({ code }) => code),
+      [null, "overloaded"],
+    );
   });
 });
 
@@ -485,16 +342,4 @@ describe("the SSE feed of a stream", () => {
     room.stream.append("b");
     assert.deepEqual(room.stream.reads, []);
   });
-});
-
-test("a thousand SSE readers over sockets get every event", async (context) => {
-  const server = await startServer(context);
-  await server.send("PUT", "a", { headers: { "Content-Type": "text/plain" } });
-  const readers = await Promise.all(Array.from({ length: 1000 }, () => follow(server, "a?live=sse&offset=-1")));
-  await Promise.all(readers.map(nextPair));
-  for (const body of ["one", "two"]) await server.send("POST", "a", { headers: { "Content-Type": "text/plain" }, body });
-  for (const reader of readers) {
-    assert.equal((await nextPair(reader)).data, "one");
-    assert.equal((await nextPair(reader)).data, "two");
-  }
 });

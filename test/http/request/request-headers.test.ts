@@ -55,6 +55,7 @@ describe("request headers are read", () => {
       forwardedFor: "q",
       forwardedHost: "g",
       forwardedProto: "h",
+      isPassedOn: true,
       streamTtl: "1",
       streamExpiresAt: "i",
       streamClosed: "true",
@@ -119,4 +120,29 @@ describe("request headers say whether a body follows", () => {
     ["Content-Type: text/plain", false],
   ];
   for (const [line, hasBody] of cases) test(line, () => assert.equal(readHeaders(raw(line)).hasBody, hasBody));
+});
+
+describe("a request over loopback", () => {
+  for (const [lines, host, expected] of [
+    [[], null, false],
+    [[], "localhost", false],
+    [["Accept: */*", "User-Agent: Via"], "127.0.0.1:4437", false],
+    [[], "app.localhost:80", false],
+    [[], "[::1]:4437", false],
+    [[], "streams.example.com", true],
+    [[], "192.0.2.7:4437", true],
+    [[], "localhost.example.com", true],
+    [["X-Forwarded-For: 192.0.2.7"], "localhost", true],
+    [["x-forwarded-host: streams.example.com"], "localhost", true],
+    [["X-FORWARDED-PROTO: "], "localhost", true],
+    [["Accept: */*", "Forwarded: for=192.0.2.7"], "localhost", true],
+    [["Via: 1.1 proxy"], "localhost", true],
+    [["X-Real-IP: 192.0.2.7"], null, true],
+  ] as const)
+    test(`for ${host} with ${JSON.stringify(lines)} ${expected ? "seems to come through a proxy" : "is this machine's own"}`, () => {
+      const headers = readHeaders(raw(...lines, ...(host === null ? [] : [`Host: ${host}`])));
+      assert.equal(headers.seemsProxied, expected);
+      headers.forwardedFor = headers.forwardedHost = headers.forwardedProto = null;
+      assert.equal(headers.seemsProxied, expected, "also where no proxy is believed");
+    });
 });

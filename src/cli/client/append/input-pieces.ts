@@ -12,8 +12,9 @@ export interface Piece {
   readonly kind: "piece";
   /** What is sent; empty where the input has only blank lines, which JSON does not count. */
   readonly body: Buffer;
-  /** Bytes and lines of the input. */
-  readonly bytes: number;
+  /** The bytes of the input that it is of. */
+  readonly source: Buffer;
+  /** Lines of the input. */
   readonly lines: number;
 }
 
@@ -31,6 +32,8 @@ export interface InputPiecesOptions {
   readonly maxBytes: number;
   /** Bytes of the input that are passed over. */
   readonly skip: number;
+  /** Takes them. */
+  readonly onSkipped?: (bytes: Buffer) => void;
   /** Bytes of the first piece, which was sent before; 0 for as many as there are. */
   readonly firstBytes: number;
 }
@@ -126,6 +129,7 @@ export class InputPieces {
     const skipped = Math.min(this.#toSkip, bytes.length);
     this.#toSkip -= skipped;
     const part = bytes.subarray(skipped);
+    if (skipped > 0) this.#options.onSkipped?.(bytes.subarray(0, skipped));
     for (const byte of bytes.subarray(0, skipped)) if (byte === LINE_FEED) this.#line += 1;
     if (part.length === 0) return;
     this.#parts.push(part);
@@ -167,7 +171,7 @@ export class InputPieces {
     const texts = linesOf(bytes);
     const lines = texts.length;
     this.#line += lines;
-    if (this.#options.cutting !== "json") return { kind: "piece", body: bytes, bytes: bytes.length, lines };
+    if (this.#options.cutting !== "json") return { kind: "piece", body: bytes, source: bytes, lines };
     const values: Buffer[] = [];
     for (const [at, text] of texts.entries()) {
       if (isBlank(text)) continue;
@@ -177,7 +181,7 @@ export class InputPieces {
       values.push(text);
     }
     const body = values.length === 0 ? Buffer.alloc(0) : asArray(values);
-    return { kind: "piece", body, bytes: bytes.length, lines };
+    return { kind: "piece", body, source: bytes, lines };
   }
 }
 

@@ -2,7 +2,10 @@
 
 import type { ClientInput } from "../../command/verb.js";
 import { MAX_HEAD_BYTES, parseHead, type StreamHead } from "./stream-head.js";
-import { BLOCK_BYTES, parseTarHeader, tarPadding, type TarEntry } from "./tar.js";
+import { ARCHIVE_END, BLOCK_BYTES, parseTarHeader, tarPadding, type TarEntry } from "./tar.js";
+
+/** Zeros at the end of an archive: tar fills its last record with them. More are a hole where streams were. */
+const MAX_END_BYTES = 64 * 1024;
 
 /** Why an archive can't be read on. */
 export interface ArchiveFault {
@@ -28,12 +31,13 @@ export class ArchiveReader {
     this.#input = input[Symbol.asyncIterator]();
   }
 
-  /** The next stream, once all data of the last one was taken; `null` at the end of the archive. */
+  /** The next stream, once all data of the last one was taken; `null` where both the archive and the input end. */
   async next(): Promise<ArchivedStream | null | ArchiveFault> {
     if ((await this.take(this.#padding)) === null) return CUT;
     this.#padding = 0;
     const entry = await this.#header();
-    if (entry === null || "kind" in entry) return entry;
+    if (entry === null) return this.#end();
+    if ("kind" in entry) return entry;
     if (!entry.name.endsWith(".json") || entry.size > MAX_HEAD_BYTES)
       return fault(`${entry.name} is no head of a stream`);
     const text = await this.take(entry.size);
@@ -64,6 +68,23 @@ export class ArchiveReader {
     return whole.subarray(0, length);
   }
 
+  /** Behind the first block of zeros: a lone one, or one with something behind it, was a header. */
+  async #end(): Promise<null | ArchiveFault> {
+    let bytes = BLOCK_BYTES;
+    for (;;) {
+      const rest = this.#parts.splice(0);
+      this.#size = 0;
+      if (rest.some((part) => part.some((byte) => byte !== 0)))
+        return fault("the archive is damaged, or another one follows: there is more behind its end");
+      bytes += rest.reduce((sum, { length }) => sum + length, 0);
+      if (bytes > MAX_END_BYTES) return fault("the archive is damaged: it ends with more zeros than an archive has");
+      const { value, done } = await this.#input.next();
+      if (done === true) return bytes < ARCHIVE_END.length ? CUT : null;
+      this.#parts.push(Buffer.from(value.buffer, value.byteOffset, value.byteLength));
+    }
+  }
+
+  /** The next header; `null` for a block of zeros. */
   async #header(): Promise<TarEntry | null | ArchiveFault> {
     const block = await this.take(BLOCK_BYTES);
     if (block === null) return this.#hasBegun ? CUT : fault("the input is no archive of streams: it is too short");

@@ -42,8 +42,18 @@ async function tail(session: Session): Promise<Failure | null> {
   const place = placeOf(session);
   if ("kind" in place) return place;
   const printer = new Printer({ out, asJson: session.asJson, limit: null });
-  const first = await firstPage(session, name, place);
+  const found = await firstPage(session, name, place);
+  const first = found.kind === "failure" ? await awaited(session, name, found) : found;
   return first.kind === "failure" ? first : follow(session, name, printer, first);
+}
+
+/** The beginning of a stream that was not there when it was to be followed: all of it is new. */
+async function awaited(session: Session, name: string, missing: Failure): Promise<ReadPage | Failure> {
+  if (missing.code !== "stream-not-found" || !session.given.has("follow")) return missing;
+  if (!session.given.has("wait")) return { ...missing, line: `${missing.line}; --wait 1m waits for it` };
+  const page = await readPage(session, name, { offset: "-1" }, { awaitsStream: true });
+  if (page.kind === "gone") return goneFor(page);
+  return page.kind === "failure" && page.code === missing.code ? missing : page;
 }
 
 function placeOf({ given, clock }: Session): Place | Failure {

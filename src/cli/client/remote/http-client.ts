@@ -27,18 +27,19 @@ export interface Answer {
 }
 
 /**
- * What becomes of a request: no answer, where the connection broke or could not be made; nothing sent, where a header
- * has characters that none may have.
+ * What becomes of a request: no answer, where the connection broke or could not be made, or nothing came in time
+ * (`hasStalled`); nothing sent, where a header has characters that none may have.
  */
 export type Heard =
   | Answer
-  | { readonly kind: "silence"; readonly why: string }
+  | { readonly kind: "silence"; readonly why: string; readonly hasStalled?: boolean }
   | { readonly kind: "too-long" }
   | { readonly kind: "unsendable"; readonly why: string };
 
 /** What sends requests; tests replace it. */
 export interface Client {
-  ask(asked: Asked): Promise<Heard>;
+  /** Silence, too, where nothing goes or comes for `answerMs` before the answer begins. */
+  ask(asked: Asked, answerMs?: number): Promise<Heard>;
   close(): void;
 }
 
@@ -75,25 +76,31 @@ export class HttpClient implements Client {
   }
 
   /** Resolves when the answer is whole, or there is none. Never rejects. */
-  ask(asked: Asked): Promise<Heard> {
+  ask(asked: Asked, answerMs = SILENCE_MS): Promise<Heard> {
     const beganMs = stopwatchMs();
+    let silenceMs = Math.min(answerMs, SILENCE_MS);
     return new Promise((resolve) => {
-      const request = this.#requestOf(asked);
+      const request = this.#requestOf(asked, silenceMs);
       if (request instanceof Error) return resolve({ kind: "unsendable", why: request.message });
       const closed = (): void => resolve({ kind: "silence", why: "the connection was closed" });
       request.on("response", (response) => {
         // The end of an answer may come after that of its connection.
         request.off("close", closed);
+        silenceMs = SILENCE_MS;
+        request.setTimeout(silenceMs);
         takeIn(response, beganMs, resolve);
       });
-      request.setTimeout(SILENCE_MS, () => request.destroy(new Error(`nothing came for ${SILENCE_MS / 1000} s`)));
+      request.on("timeout", () => {
+        resolve({ kind: "silence", why: `nothing came for ${silenceMs / 1000} s`, hasStalled: true });
+        request.destroy();
+      });
       request.on("error", (error) => resolve({ kind: "silence", why: whyOf(error) }));
       request.on("close", closed);
       request.end(asked.body);
     });
   }
 
-  #requestOf({ method, target, headers, body }: Asked): http.ClientRequest | Error {
+  #requestOf({ method, target, headers, body }: Asked, timeout: number): http.ClientRequest | Error {
     const { address, signal } = this.#options;
     const { host, port, socketPath, isSecure } = address;
     try {
@@ -102,6 +109,8 @@ export class HttpClient implements Client {
         path: target,
         agent: this.#agent,
         signal,
+        // Unlike setTimeout(), also while it connects.
+        timeout,
         headers: { ...this.#headers, ...headers, ...(body === undefined ? {} : { "Content-Length": body.length }) },
         ...(socketPath === null ? { host, port } : { socketPath, host }),
       });

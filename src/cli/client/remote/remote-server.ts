@@ -26,10 +26,14 @@ export interface RemoteServerOptions {
 export interface Insistence {
   /** Also for ever, once the server has answered. */
   readonly forEver?: boolean;
+  /** Also where the stream is not there, which may be made meanwhile. */
+  readonly awaitsStream?: boolean;
 }
 
 /** How long a server that has answered before is waited for, in milliseconds. */
 const PATIENCE_MS = 60_000;
+/** What `--wait` leaves a server at least to answer in, in milliseconds: the last request is to have a chance. */
+const LEAST_ANSWER_MS = 1_000;
 const FIRST_PAUSE_MS = 100;
 const LONGEST_PAUSE_MS = 2_000;
 /** The longest `Retry-After` that is waited for, in seconds. */
@@ -42,6 +46,16 @@ const UNTRUSTED: ReadonlySet<string> = new Set([
   "UNABLE_TO_GET_ISSUER_CERT_LOCALLY",
   "UNABLE_TO_VERIFY_LEAF_SIGNATURE",
 ]);
+
+/** Whether a server is silent for long where nothing is wrong: it waits for what is appended. */
+function isLive({ target }: Asked): boolean {
+  return /[?&]live=/.test(target);
+}
+
+/** Whether the time of the request was one of waiting alone; one that broke later may have brought much. */
+function isStall(heard: Heard): boolean {
+  return heard.kind === "silence" && heard.hasStalled === true;
+}
 
 function hintAt(why: string): string {
   if (UNTRUSTED.has(why)) return "; NODE_EXTRA_CA_CERTS=FILE names a certificate to trust";
@@ -82,28 +96,33 @@ export class RemoteServer {
    * The answer, whatever its status, but for those that say to try again: these, and silence, end in a failure once
    * the patience is over. When the verb is to end, the failure has no words.
    */
-  async ask(asked: Asked, { forEver = false }: Insistence = {}): Promise<Answer | Failure> {
+  async ask(asked: Asked, { forEver = false, awaitsStream = false }: Insistence = {}): Promise<Answer | Failure> {
     const { client, signal, clock, patienceMs, say, name } = this.#options;
+    const isBounded = patienceMs !== null && patienceMs >= LEAST_ANSWER_MS && !isLive(asked);
     let sinceMs: number | null = null;
     for (;;) {
-      const heard = await client.ask(asked);
+      const askedAtMs = clock.nowMs();
+      const leftMs = (patienceMs ?? 0) - (askedAtMs - (sinceMs ?? askedAtMs));
+      const hasEnd = isBounded && !(forEver && this.#hasAnswered);
+      const heard = await client.ask(asked, hasEnd ? Math.max(LEAST_ANSWER_MS, leftMs) : undefined);
       if (signal.aborted) return stopped(signal);
       if (heard.kind === "too-long") return failure(EXIT.refused, `${name} sent an answer that is too long`);
       if (heard.kind === "unsendable") return failure(EXIT.refused, `this can't be sent: ${heard.why}`);
       if (heard.kind === "answer") this.#hasAnswered = true;
-      if (heard.kind === "answer" && !isTransient(heard)) {
-        if (sinceMs !== null) say(`${name} answers again`);
+      if (heard.kind === "answer" && !isTransient(heard) && !(awaitsStream && heard.status === 404)) {
+        if (sinceMs !== null) say(`${name} ${awaitsStream ? "has it now" : "answers again"}`);
         this.#attempts = 0;
         return heard;
       }
       const nowMs = clock.nowMs();
       const endless = forEver && this.#hasAnswered;
       const patience = patienceMs ?? (this.#hasAnswered ? PATIENCE_MS : 0);
-      const final = this.#failureOf(heard, asked);
-      if (!endless && (sinceMs === null ? patience === 0 : nowMs - sinceMs >= patience)) return final;
+      const final = this.#failureOf(heard, asked, patience === 0 && !endless);
+      const fromMs: number = sinceMs ?? (hasEnd && isStall(heard) ? askedAtMs : nowMs);
+      if (!endless && nowMs - fromMs >= patience) return final;
       if (sinceMs === null) say(`${final.line}; trying again`);
-      sinceMs ??= nowMs;
-      await this.#pause(heard, endless ? Infinity : sinceMs + patience - nowMs);
+      sinceMs = fromMs;
+      await this.#pause(heard, endless ? Infinity : fromMs + patience - nowMs);
       if (signal.aborted) return stopped(signal);
       // 408 and 429 say that nothing was done. A proxy's 5xx does not, nor does every 503 of a server.
       if (heard.kind === "silence" || heard.status >= 500) this.repeats += 1;
@@ -124,10 +143,11 @@ export class RemoteServer {
     return told.kind === "failure" || told.status === 404 ? told : found;
   }
 
-  #failureOf(heard: Extract<Heard, { kind: "answer" | "silence" }>, { method }: Asked): Failure {
+  #failureOf(heard: Extract<Heard, { kind: "answer" | "silence" }>, { method }: Asked, isFirst: boolean): Failure {
     const { name } = this.#options;
     if (heard.kind === "answer") return refusal(heard, `${method} at ${name}`);
-    return failure(EXIT.unreachable, `${name} does not answer (${heard.why}${hintAt(heard.why)})`);
+    const hint = isFirst && heard.why === "ECONNREFUSED" ? "; --wait 1m waits for it" : "";
+    return failure(EXIT.unreachable, `${name} does not answer (${heard.why}${hintAt(heard.why)})${hint}`);
   }
 
   /** Waits longer from time to time, and never as long as others do; at most `leftMs`, and until the verb is to end. */

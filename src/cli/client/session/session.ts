@@ -35,7 +35,7 @@ export interface Errand {
   run(session: Session): Promise<Failure | typeof DONE>;
 }
 
-const STOP_SIGNALS = ["SIGINT", "SIGTERM"] as const;
+const STOP_SIGNALS = ["SIGHUP", "SIGINT", "SIGTERM"] as const;
 const MAX_TOKEN_BYTES = 64 * 1024;
 
 /** The word for a stream's name. */
@@ -217,12 +217,15 @@ export class Session {
   }
 
   /** The stream's name at a place among the words, or why it is none. */
-  name(at: number): string | Failure {
-    const word = this.given.word(at);
+  name(place: number): string | Failure {
+    const word = this.given.word(place);
     if (/^https?:\/\//.test(word))
       return failure(EXIT.usage, `${quoted(word)}: this is a URL: write the name alone, and the server with --server`);
     const checked = checkedName(word);
-    return "name" in checked ? checked.name : failure(EXIT.usage, `${quoted(word)}: ${checked.fault}`);
+    if ("name" in checked) return checked.name;
+    const at = word.startsWith("/") ? "beginning" : word.endsWith("/") ? "end" : null;
+    const hint = at === null ? "" : ` Leave out the / at its ${at}.`;
+    return failure(EXIT.usage, `${quoted(word)}: ${checked.fault}${hint}`);
   }
 
   /** The answer, if its status is one of these; else why not. */

@@ -9,8 +9,8 @@ import { clientTask, flag, NAME, nextOffsetOf, streamCalled, type Session } from
 
 /** The flags of whatever makes a stream. */
 export const LIFETIME_FLAGS = [
-  flag("ttl", "text", "TIME", "it expires so long after its last use, like 30d or 90s: whole seconds"),
-  flag("expires-at", "text", "TIME", "it expires at a time in the future, like 2030-01-31T12:00:00Z"),
+  flag("ttl", "text", "TIME", "expires so long after its last use, like 30d or 90s"),
+  flag("expires-at", "text", "TIME", "expires at a time in the future, like 2030-01-31T12:00:00Z"),
 ];
 
 /** The row of the table of verbs. */

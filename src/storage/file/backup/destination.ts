@@ -5,6 +5,7 @@ import { DirectoryError, lockDirectory } from "../directory/lock.js";
 import { readWhole, removeFile, type SystemFiles } from "../disk/files.js";
 import { replaceFile } from "../disk/replacement.js";
 import { claimIdOf, isShardName, Layout } from "../format/layout.js";
+import { findMarker } from "../directory/marker.js";
 import { FORMAT } from "../format/sidecar.js";
 import { Doubts, EVERYTHING } from "./doubts.js";
 
@@ -96,10 +97,12 @@ export class Destination {
 
   /** All that it holds is permanent: now it is a data directory like the other. */
   async complete(asOf: Date): Promise<void> {
-    const { files, directoryId } = this.#options;
+    const { files, from, directoryId } = this.#options;
     this.doubts.endPass();
     await this.#mark(asOf.toISOString());
-    await writeMarker(files, this.layout, directoryId);
+    // Read last: what a server wrote after a restore that it noted meanwhile is in the copy.
+    const marker = await findMarker(files, from);
+    await writeMarker(files, this.layout, directoryId, marker?.restores);
   }
 
   /** Gives it back. */

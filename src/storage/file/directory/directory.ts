@@ -4,7 +4,8 @@ import { reasonOf } from "../disk/error-reasons.js";
 import { errorCode, errorPath, isDiskFull, readWhole, removeFile, SyncError, type Files } from "../disk/files.js";
 import { isOwnName, journalSequenceOf, type Layout } from "../format/layout.js";
 import { DirectoryError } from "./lock.js";
-import { readMarker, replaceMarker } from "./marker.js";
+import { findMarker, replaceMarker, usableId, type Marker } from "./marker.js";
+import { NEVER_RESTORED, restoredAgain, type Restores } from "../memory/restores.js";
 import { decodeFrame, DIRECTORY_ID_BYTES, SECTOR_BYTES } from "../format/record.js";
 import { FORMAT } from "../format/sidecar.js";
 
@@ -15,33 +16,50 @@ export interface DataDirectory {
   readonly directoryId: Buffer;
 }
 
+/** A data directory that is about to be opened. */
+export interface PreparedDirectory {
+  readonly id: Buffer;
+  /** Whether it has no marker yet, which is written last. */
+  readonly isNew: boolean;
+  readonly restores: Restores;
+}
+
 /**
- * Makes what is missing in a data directory and reads its id: `isNew` when it has no marker yet, which is written last.
- * A new one may have files of the names `besides` in it.
- * Throws {@link DirectoryError}.
+ * Makes what is missing in a data directory, at `nowMs`, and reads what its marker says. A new one may have files of
+ * the names `besides` in it. Throws {@link DirectoryError}.
  */
 export async function prepareDirectory(
   files: Files,
   layout: Layout,
+  nowMs: number,
   besides: readonly string[] = [],
-): Promise<{ readonly id: Buffer; readonly isNew: boolean }> {
-  const id = await readMarker(files, layout);
-  if (id !== null) {
-    // From now on it is no copy of another, which a backup may change. And
-    // the process that wrote the marker may have been killed before its entry was permanent.
-    await removeFile(files, layout.backup);
+): Promise<PreparedDirectory> {
+  const marker = await findMarker(files, layout);
+  if (marker !== null) {
+    const id = usableId(layout, marker);
+    const restores = await noteRestore(files, layout, marker, nowMs);
+    // The process that wrote the marker may have been killed before its entry was permanent.
     // Not every copy has empty directories, and the trash is empty after a clean end.
     await files.makeDirectory(layout.trash);
     await syncEntries(files, layout);
     await makeShards(files, layout);
-    return { id, isNew: false };
+    return { id, isNew: false, restores };
   }
   await assertEmpty(files, layout, besides);
   for (const directory of [layout.journal, layout.streams, layout.trash]) await files.makeDirectory(directory);
   // Before the marker can be there, all that it vouches for is.
   await makeShards(files, layout);
   await files.syncDirectory(layout.root);
-  return { id: randomBytes(DIRECTORY_ID_BYTES), isNew: true };
+  return { id: randomBytes(DIRECTORY_ID_BYTES), isNew: true, restores: NEVER_RESTORED };
+}
+
+/** From now on a backup is no copy of another directory, which a backup may change. */
+async function noteRestore(files: Files, layout: Layout, marker: Marker, nowMs: number): Promise<Restores> {
+  if ((await readWhole(files, layout.backup)) === null) return marker.restores;
+  const restores = restoredAgain(marker.restores, nowMs);
+  await replaceMarker(files, layout, { ...marker, restores });
+  await removeFile(files, layout.backup);
+  return restores;
 }
 
 /** Makes the directories that hold the streams' directories where they are missing: not every copy has empty ones. */
@@ -57,8 +75,13 @@ export async function makeShards(files: Files, layout: Layout): Promise<void> {
 }
 
 /** Marks the directory as a data directory: from now on it must have a journal. */
-export async function writeMarker(files: Files, layout: Layout, id: Buffer): Promise<void> {
-  await replaceMarker(files, layout, { format: FORMAT, directoryId: id, upgradingTo: null });
+export async function writeMarker(
+  files: Files,
+  layout: Layout,
+  id: Buffer,
+  restores: Restores = NEVER_RESTORED,
+): Promise<void> {
+  await replaceMarker(files, layout, { format: FORMAT, directoryId: id, restores, upgradingTo: null });
   await syncEntries(files, layout);
 }
 

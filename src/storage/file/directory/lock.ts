@@ -15,6 +15,9 @@ export class DirectoryError extends Error {
   override readonly name = "DirectoryError";
 }
 
+/** A process has the data directory open, and answers at its socket. */
+export class OpenElsewhereError extends DirectoryError {}
+
 /** Where a lock is, and how it judges who else asks for it. */
 export interface LockOptions extends ClaimOptions {
   readonly startedAtOf: Evidence["startedAtOf"];
@@ -286,10 +289,10 @@ const UNSEEN: Readonly<Record<Exclude<Standing, "gone" | "alive">, string>> = {
 };
 
 async function inUse(occupant: Occupant, options: LockOptions): Promise<DirectoryError> {
+  const { holder, standing, reach } = occupant;
   const advice = await adviceOn(occupant, options);
-  return new DirectoryError(
-    `the directory is in use by ${nameOf(occupant.holder, options.self)} (${options.path})${advice}`,
-  );
+  const line = `the directory is in use by ${nameOf(holder, options.self)} (${options.path})${advice}`;
+  return standing === "alive" && reach === "answers" ? new OpenElsewhereError(line) : new DirectoryError(line);
 }
 
 function nameOf(holder: LockHolder | null, self: ProcessIdentity): string {
@@ -305,7 +308,7 @@ async function adviceOn({ holder, reach, standing }: Occupant, options: LockOpti
   if (reach === "missing" && holder?.socket != null)
     return withoutSocket(holder.pid, await hasJournalOpen(files, holder.pid, new Layout(dirname(path)).journal));
   if (force) return ": it runs on this machine, where --force-unlock overrides nobody; stop it first";
-  return holder?.pid === self.pid ? ": that is this process; close the server there first" : "";
+  return holder?.pid === self.pid ? ": that is this process; close the server there first" : ": it runs; stop it first";
 }
 
 const AWAY = ": it runs, but its socket is not here";

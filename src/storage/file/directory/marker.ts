@@ -3,15 +3,21 @@ import { isSystemError, readWhole, type Files } from "../disk/files.js";
 import { replaceFile } from "../disk/replacement.js";
 import type { Layout } from "../format/layout.js";
 import { FORMAT } from "../format/sidecar.js";
+import { NEVER_RESTORED, type Restores } from "../memory/restores.js";
 import { DirectoryError } from "./lock.js";
 
 /** What a data directory says of itself (docs/format.md). */
 export interface Marker {
   readonly format: number;
   readonly directoryId: Buffer;
+  readonly restores: Restores;
   /** The format that an upgrade is changing its files to: until it is done they are of neither; `null` at rest. */
   readonly upgradingTo: number | null;
 }
+
+const MARKER =
+  /^\{"format":\d+,"directory":"([0-9a-f]{16})"(?:,"restoredAtMs":\[(\d+(?:,\d+)*)\])?(?:,"upgradingTo":(\d+))?\}\n$/;
+const OF_ANOTHER_VERSION = /^\{"format":\d+,"directory":"[0-9a-f]{16}",".*\}\n$/;
 
 /**
  * The marker of a data directory, also in the middle of an upgrade; `null` when there is none. Throws {@link
@@ -53,10 +59,11 @@ export function usableId(layout: Layout, { format, directoryId, upgradingTo }: M
 export async function replaceMarker(
   files: Files,
   layout: Layout,
-  { format, directoryId, upgradingTo }: Marker,
+  { format, directoryId, restores, upgradingTo }: Marker,
 ): Promise<void> {
+  const restored = restores.length === 0 ? {} : { restoredAtMs: restores };
   const upgrading = upgradingTo === null ? {} : { upgradingTo };
-  const members = { format, directory: directoryId.toString("hex"), ...upgrading };
+  const members = { format, directory: directoryId.toString("hex"), ...restored, ...upgrading };
   await replaceFile(files, layout.marker, Buffer.from(`${JSON.stringify(members)}\n`));
   await files.syncDirectory(layout.root);
 }
@@ -70,12 +77,17 @@ function parseMarker(layout: Layout, bytes: Buffer, known: number): Marker {
       `${layout.marker} has format ${format}; this version knows format ${known}: use a newer version of streamdir`,
     );
   }
-  const [, , id, upgradingTo] =
-    /^\{"format":(\d+),"directory":"([0-9a-f]{16})"(?:,"upgradingTo":(\d+))?\}\n$/.exec(text) ?? [];
-  if (id === undefined) throw new DirectoryError(`${layout.marker} is damaged`);
+  const [, id, restoredAtMs, upgradingTo] = MARKER.exec(text) ?? [];
+  if (id === undefined) {
+    const says = OF_ANOTHER_VERSION.test(text)
+      ? "says what this version does not know: use a newer version of streamdir"
+      : "is damaged";
+    throw new DirectoryError(`${layout.marker} ${says}`);
+  }
   return {
     format,
     directoryId: Buffer.from(id, "hex"),
+    restores: restoredAtMs?.split(",").map(Number) ?? NEVER_RESTORED,
     upgradingTo: upgradingTo === undefined ? null : Number(upgradingTo),
   };
 }

@@ -8,7 +8,7 @@ import type { FileStream } from "../memory/file-stream.js";
 import type { EngineParts } from "../disk/engine-state.js";
 import { isDiskFull } from "../disk/files.js";
 import { FrameEncoder, writesRecord } from "./frame-encoder.js";
-import type { JournalEntry } from "./journal-entry.js";
+import type { JournalEntry, JournalListener } from "./journal-entry.js";
 import { limitBytes, type JournalFile } from "./journal-file.js";
 import { JournalRefusal } from "./journal-refusal.js";
 import { JournalSupply, type JournalSupplyOptions, type JournalUsage } from "./journal-supply.js";
@@ -24,16 +24,6 @@ export interface JournalOptions extends Omit<JournalSupplyOptions, "ready" | "fa
   /** The batch of the first frame. */
   readonly firstBatch: number;
   readonly observer?: StorageObserver | null;
-}
-
-/** Who is told what became of the entries. */
-export interface JournalListener {
-  /** Applies a durable entry, before its `settle` is called. */
-  apply(entry: JournalEntry, batch: number): void;
-  /** All entries of a batch are applied and settled. */
-  batchSettled(): void;
-  /** A file is full: when all it holds is in the streams' own files, `retire` it. */
-  sealed(file: JournalFile): void;
 }
 
 /** Between two tries to take back a frame while the disk is full. */
@@ -75,10 +65,7 @@ export class Journal {
     this.#supply = new JournalSupply(parts, {
       ...options,
       ready: () => this.#supplied(),
-      fault: (error) => {
-        if (this.#writing) this.#supplyFault = error;
-        else this.#faulted([], error);
-      },
+      fault: (error) => void (this.#writing ? (this.#supplyFault = error) : this.#faulted([], error)),
     });
     this.#batch = options.firstBatch;
     parts.state.on("phase", () => (parts.state.failure === null ? this.#schedule() : this.stop()));
@@ -256,9 +243,16 @@ export class Journal {
     this.#sealLeft();
     // The next batch is on its way to the disk while this one is answered; what writes nothing settles after it, and
     // so does what can't be written: it was decided on this batch.
-    if (this.#supply.trouble === null && !this.#supply.isStuck && this.#queue.some(writesRecord))
+    const { trouble, isStuck } = this.#supply;
+    if (trouble === null && !isStuck && this.#supplyFault === null && this.#queue.some(writesRecord))
       this.#pump(shareOf(this.#queue.length, sent.entries.length));
     this.#settle(sent.entries, sent.batch);
+    this.#endIfOver();
+  }
+
+  /** Fails what waits if there was a fault or a stop, once no batch is on its way that would become void with it. */
+  #endIfOver(): void {
+    if (this.#writing) return;
     if (this.#supplyFault !== null) this.#faulted([], this.#supplyFault);
     else if (this.#stopped) this.#fail([], "storage-unavailable");
   }
@@ -306,12 +300,14 @@ export class Journal {
     this.#batch = batch;
     file.offset = offset;
     this.#lackFrame(entries, { offset, length: frame.length });
+    this.#endIfOver();
   }
 
   /** While there is no room for that either, those who asked wait, unless the journal is about to end. */
   #notTakenBack(sent: SentFrame, problem: Error): void {
     this.#writing = false;
-    if (!isDiskFull(problem) || this.#stopped || this.#idle !== null) return this.#faulted(sent.entries, problem);
+    const isEnding = this.#stopped || this.#idle !== null || this.#supplyFault !== null;
+    if (!isDiskFull(problem) || isEnding) return this.#faulted(sent.entries, problem);
     this.#writing = true;
     this.#takingBack.after(FULL_RETRY_MS, () => this.#failed(sent, problem));
   }

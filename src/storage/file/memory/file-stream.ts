@@ -14,6 +14,7 @@ import { AppendIndex, indexOfOne, UNKNOWN_INDEX } from "../format/append-index.j
 import { Lineage } from "./lineage.js";
 import type { StreamIdentity } from "../format/record.js";
 import { endOf, isExcess, oldestOf, partsOf, type Part, type Segment } from "./segment.js";
+import { lastRestoreMs, NEVER_RESTORED, writerOf, type Restores } from "./restores.js";
 import type { Sidecar } from "../format/sidecar.js";
 import type { SmallSet } from "./small-set.js";
 import { StreamDisk } from "./stream-disk.js";
@@ -87,6 +88,8 @@ export class FileStream implements StoredStream {
   written: Position;
   /** Where the bytes before its own are; to be set before they are read. */
   lineage = NO_LINEAGE;
+  /** The directory's; to be set before appends and offsets are made. */
+  restores: Restores = NEVER_RESTORED;
   readonly id: string;
   readonly name: string;
   readonly config: StreamConfig;
@@ -224,7 +227,11 @@ export class FileStream implements StoredStream {
   }
 
   writerBefore(position: Position): string {
-    return position <= this.lineage.end && position > 0 ? this.lineage.at(position - 1).owner.id : this.id;
+    if (position <= this.lineage.end && position > 0) return this.lineage.at(position - 1).owner.writerBefore(position);
+    if (this.restores === NEVER_RESTORED) return this.id;
+    // Of what was dropped is only known that it is no younger than what is left.
+    const segment = this.segmentAt(position - 1) ?? this.segments[0];
+    return writerOf(this.id, segment?.firstAtMs ?? Infinity, this.restores);
   }
 
   hasPart(start: Position, length: number): boolean {
@@ -262,7 +269,10 @@ export class FileStream implements StoredStream {
       // The segment is about to be dropped, or is damaged.
       const isLost =
         start < Math.max(this.earliest, this.pendingTrim?.position ?? 0) || this.damagedSegments?.has(start) === true;
-      if (used === 0 || used + length > roll.bytes || isOld || isLost)
+      // A segment from before a restore may have been gone on with elsewhere.
+      const restoredAtMs = lastRestoreMs(this.restores);
+      const isRestored = this.reservedSegment.firstAtMs < restoredAtMs && atMs >= restoredAtMs;
+      if (used === 0 || used + length > roll.bytes || isOld || isLost || isRestored)
         this.reservedSegment = { start: position, firstAtMs: atMs };
     }
     this.reservedTail = position + length;

@@ -3,6 +3,7 @@ import { DamagedStreamError, StorageBusyError, type MaybePromise } from "../../s
 import { readSidecar } from "../directory/catalog.js";
 import type { DamageLog } from "./damage-log.js";
 import { FileStream } from "../memory/file-stream.js";
+import type { Restores } from "../memory/restores.js";
 import { isPassing } from "../disk/files.js";
 import type { Sidecar } from "../format/sidecar.js";
 import { StreamDirectories } from "../directory/stream-directories.js";
@@ -22,6 +23,7 @@ export interface StreamLoaderOptions {
   readonly unopened: UnopenedStreams;
   readonly damageLog: DamageLog;
   readonly journal: { readonly lastBatch: number };
+  readonly restores: Restores;
 }
 
 interface LoaderEvents {
@@ -62,6 +64,13 @@ export class StreamLoader extends EventEmitter<LoaderEvents> {
     return this.#options.streams.get(name) ?? (this.#loads.get(name) ?? this.#startLoad(name)).found;
   }
 
+  /** The stream is in memory. */
+  enter(stream: FileStream): void {
+    const { streams, restores } = this.#options;
+    stream.restores = restores;
+    streams.set(stream.name, stream);
+  }
+
   /** The stream is gone, or its files have all of it: it is no longer in memory. */
   leave(stream: FileStream): void {
     const { streams } = this.#options;
@@ -79,7 +88,7 @@ export class StreamLoader extends EventEmitter<LoaderEvents> {
   }
 
   async #load(name: string): Promise<FileStream | null> {
-    const { streams, unopened } = this.#options;
+    const { unopened } = this.#options;
     const journaled = await unopened.open(name).catch((error: unknown) => {
       throw isPassing(error)
         ? new StorageBusyError(`the stream ${JSON.stringify(name)} can't be opened now`, { cause: error })
@@ -87,7 +96,7 @@ export class StreamLoader extends EventEmitter<LoaderEvents> {
     });
     if (journaled === null) return this.#loadFiles(name);
     journaled.unreserve();
-    streams.set(name, journaled);
+    this.enter(journaled);
     this.emit("opened", journaled);
     return journaled;
   }
@@ -117,7 +126,7 @@ export class StreamLoader extends EventEmitter<LoaderEvents> {
 
   async #take(directory: string, read: Sidecar | DamagedStreamError | null): Promise<FileStream | null> {
     const { state, trash } = this.#parts;
-    const { streams, damageLog } = this.#options;
+    const { damageLog } = this.#options;
     if (read === null) return null;
     if (read instanceof DamagedStreamError) throw damageLog.told(read);
     if (read.claimed) {
@@ -127,7 +136,7 @@ export class StreamLoader extends EventEmitter<LoaderEvents> {
     }
     const stream = new FileStream(read, directory, read);
     stream.created = true;
-    streams.set(stream.name, stream);
+    this.enter(stream);
     return stream;
   }
 }

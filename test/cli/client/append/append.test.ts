@@ -50,6 +50,45 @@ describe("streamdir append", () => {
     assert.equal(await server.done(["cat", "lives"]), "a\n");
   });
 
+  test("makes a stream with a lifetime, and leaves that of one that is there", async () => {
+    await server.done(["append", "short", "--create", "--lines", "--ttl", "1h"], "a\n");
+    assert.match(await server.done(["info", "short", "--json"]), /"ttlSeconds":3600/);
+    await server.done(["append", "short", "--create", "--lines", "--ttl", "1h"], "b\n");
+    const other = await server.run(["append", "short", "--create", "--lines", "--ttl", "2h"], { stdin: "c\n" });
+    assert.deepEqual([other.status, other.stderr], [0, 'streamdir: stream "short" is there already, and keeps its lifetime\n']);
+    assert.match(await server.done(["info", "short", "--json"]), /"ttlSeconds":3600/);
+    await server.done(["append", "until", "--create", "--expires-at", "2999-01-31T12:00:00Z"], "a\n");
+    assert.match(await server.done(["info", "until", "--json"]), /"expiresAt":"2999-01-31T12:00:00/);
+  });
+
+  for (const [title, args, line] of [
+    [
+      "a lifetime without --create",
+      ["--ttl", "1h"],
+      /^streamdir: --ttl and --expires-at are of a stream that is made: give --create, too\n$/,
+    ],
+    ["two lifetimes", ["--create", "--ttl", "1h", "--expires-at", "2999-01-31T12:00:00Z"], /exclude each other/],
+    ["a lifetime that is none", ["--create", "--ttl", "0.5s"], /--ttl must be 1s or more/],
+  ] as const)
+    test(`ends with 64 for ${title}, and makes no stream`, async () => {
+      const { status, stderr } = await server.run(["append", "unmade", ...args], { stdin: "a" });
+      assert.equal(status, 64);
+      assert.match(stderr, line);
+      assert.equal((await server.run(["cat", "unmade"])).status, 66);
+    });
+
+  test("with --lines says that browsers get base64 of a stream that is there for bytes", async () => {
+    await server.done(["create", "binary"]);
+    const { status, stderr } = await server.run(["append", "binary", "--lines", "--create"], { stdin: "a\n" });
+    assert.equal(status, 0);
+    assert.equal(
+      stderr,
+      'streamdir: stream "binary" takes application/octet-stream: browsers get live lines as base64, which text/plain avoids\n',
+    );
+    // Who names the type knows it.
+    await server.done(["append", "binary", "--lines", "--type", "application/octet-stream"], "b\n");
+  });
+
   test("takes no directory for an empty input, and makes no stream then", async () => {
     const folder = await open(tempDir());
     const stdin = Object.assign(Readable.from([]), { fd: folder.fd });
@@ -78,6 +117,8 @@ describe("streamdir append", () => {
     ["a closed stream", "over", [], "x", 65, /\(stream-closed\); 0 bytes of the input are stored$/m],
     ["a mark that is none", "a", ["--resume", "x:1"], "x", 64, /--resume is not a mark/],
     ["a name that is none", "a//b", [], "x", 64, /empty, '\.' or '\.\.' segment/],
+    ["a name that ends with a slash", "a/", [], "x", 64, /segment\. Leave out the \/ at its end\.$/m],
+    ["a name that begins with one", "/a", [], "x", 64, /segment\. Leave out the \/ at its beginning\.$/m],
     ["JSON for bytes", "logs/app", ["--json"], "1", 65, /takes text\/plain, not JSON: see --lines$/m],
     ["another type", "logs/app", ["--type", "application/json"], "1", 65, /takes text\/plain, not application\/json$/m],
     ["another type of what is to be made", "logs/app", ["--create", "--type", "a/b"], "1", 65, /takes text\/plain, not a\/b$/m],
@@ -120,16 +161,7 @@ describe("streamdir append", () => {
     });
 
   test("ends with 130 at SIGINT, and says where to go on", async () => {
-    let interrupt = (): void => {};
-    const input = new Readable({ read: () => {} });
-    input.push("kept\nhalf");
-    const run = server.run(["append", "cut", "--lines", "--create"], {
-      stdin: input,
-      onStart: (signal) => (interrupt = () => signal("SIGINT")),
-    });
-    for (let text = ""; text !== "kept\n";) text = (await server.run(["cat", "cut"])).stdout;
-    interrupt();
-    const { status, stderr } = await run;
+    const { status, stderr } = await server.interruptedAppend("cut");
     assert.equal(status, 130);
     assert.match(stderr, /^streamdir: stopped; 5 bytes of the input are stored: .* --resume \w+:0:1:5:0\n$/);
   });

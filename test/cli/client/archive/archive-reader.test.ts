@@ -28,6 +28,10 @@ function readerOf(...parts: readonly Buffer[]): ArchiveReader {
   return new ArchiveReader(Readable.from(chunks));
 }
 
+test("an archive may end with the zeros that fill tar's last record", async () => {
+  for (const bytes of [1024, 10_240, 64 * 1024]) assert.equal(await readerOf(Buffer.alloc(bytes)).next(), null);
+});
+
 test("the streams come one after the other, each with its data", async () => {
   const two = { ...HEAD, name: "b" };
   const reader = readerOf(
@@ -51,6 +55,11 @@ test("the streams come one after the other, each with its data", async () => {
 
 for (const [title, parts, words] of [
   ["of less than a header", [Buffer.alloc(100, "a")], /the input is no archive of streams: it is too short/],
+  ["with less than the end", [ARCHIVE_END.subarray(1)], /cut off/],
+  ["with a header of zeros", [ARCHIVE_END.subarray(512), file("2.json", formatHead(HEAD)), ARCHIVE_END], /more behind its end/],
+  ["with another behind it", [ARCHIVE_END, file("1.json", formatHead(HEAD)), ARCHIVE_END], /more behind its end/],
+  ["with a byte behind its end", [ARCHIVE_END, Buffer.alloc(5000), Buffer.from("x")], /more behind its end/],
+  ["with a long hole at its end", [Buffer.alloc(64 * 1024 + 1)], /more zeros/],
   ["cut off in a header", [file("1.json", formatHead(HEAD)), Buffer.alloc(100)], /cut off/],
   ["cut off in a head", [file("1.json", formatHead(HEAD)).subarray(0, 600)], /cut off/],
   ["cut off behind a head", [file("1.json", formatHead(HEAD))], /cut off/],

@@ -53,15 +53,36 @@ describe("streamdir tail", () => {
     assert.equal(seen, numbers(1, 4));
   });
 
-  test("ends with 130 at SIGINT", async () => {
-    await stream("interrupted", 1);
-    let interrupt = (): void => {};
-    const { status, stdout, stderr } = await server.run(["tail", "interrupted", "-f"], {
-      onStart: (signal) => (interrupt = () => signal("SIGINT")),
-      onStdout: () => (setImmediate(() => setImmediate(interrupt)), null),
+  test("waits for a stream that is not there yet, and prints it from its beginning", async () => {
+    const lone = await server.run(["tail", "awaited", "-f"]);
+    assert.deepEqual([lone.status, lone.stdout], [66, ""]);
+    assert.match(lone.stderr, /stream "awaited": .*\(stream-not-found\); --wait 1m waits for it\n$/);
+    let making: Promise<void> | null = null;
+    const { status, stdout, stderr } = await server.run(["tail", "awaited", "-f", "-n", "1", "--wait", "1h"], {
+      onStderr() {
+        making ??= stream("awaited", 3).then(async () => void (await server.done(["close", "awaited"])));
+        return null;
+      },
     });
-    assert.deepEqual([status, stdout, stderr], [130, "1\n", ""]);
+    assert.deepEqual([status, stdout], [0, numbers(1, 3)]);
+    assert.match(stderr, /\(stream-not-found\); trying again\n.* has it now\n$/);
+    await making;
   });
+
+  for (const [name, expected] of [
+    ["SIGHUP", 129],
+    ["SIGINT", 130],
+    ["SIGTERM", 143],
+  ] as const)
+    test(`ends with ${expected} at ${name}`, async () => {
+      await stream(name, 1);
+      let interrupt = (): void => {};
+      const { status, stdout, stderr } = await server.run(["tail", name, "-f"], {
+        onStart: (signal) => (interrupt = () => signal(name)),
+        onStdout: () => (setImmediate(() => setImmediate(interrupt)), null),
+      });
+      assert.deepEqual([status, stdout, stderr], [expected, "1\n", ""]);
+    });
 
   test("ends with 0 when its reader has gone", async () => {
     await stream("piped", 1);

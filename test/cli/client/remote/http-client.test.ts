@@ -50,6 +50,29 @@ describe("a request", () => {
     assert.equal((await client.ask({ method: "GET", target: "/" })).kind, "silence");
   });
 
+  test("that is not answered in its time has no answer, also on a connection that was used before", async (t) => {
+    const client = await clientTo(t, (req, res) => {
+      if (req.url === "/ready") res.end("ready");
+    });
+    const silence = { kind: "silence", why: "nothing came for 0.05 s", hasStalled: true };
+    assert.deepEqual(await client.ask({ method: "GET", target: "/" }, 50), silence);
+    assert.equal((await client.ask({ method: "GET", target: "/ready" }, 60_000)).kind, "answer");
+    assert.deepEqual(await client.ask({ method: "GET", target: "/" }, 50), silence);
+  });
+
+  test("may take longer for its answer once that has begun", async (t) => {
+    let answerMs = 100;
+    const client = await clientTo(t, (_, res) => {
+      res.write("a");
+      setTimeout(() => res.end("b"), 1.5 * answerMs);
+    });
+    let heard = await client.ask({ method: "GET", target: "/" }, answerMs);
+    // On a busy machine it may not even have begun by then: it gets more time, and takes longer than that, too.
+    for (; heard.kind === "silence" && answerMs < 10_000; heard = await client.ask({ method: "GET", target: "/" }, answerMs))
+      answerMs *= 10;
+    assert.equal(heard.kind === "answer" && heard.body.toString(), "ab");
+  });
+
   test("ends with the verb", async (t) => {
     const ending = new AbortController();
     const client = await clientTo(t, () => ending.abort(130), ending);

@@ -4,6 +4,8 @@ import type { Heard } from "../../../../src/cli/client/remote/http-client.js";
 import { RemoteServer } from "../../../../src/cli/client/remote/remote-server.js";
 
 const SILENCE: Heard = { kind: "silence", why: "ECONNREFUSED" };
+/** A server that takes the request and says nothing, for as long as it may. */
+const STALL: Heard = { kind: "silence", why: "nothing came", hasStalled: true };
 const answer = (status: number, headers: Readonly<Record<string, string>> = {}): Heard => ({
   kind: "answer",
   status,
@@ -16,11 +18,20 @@ const answer = (status: number, headers: Readonly<Record<string, string>> = {}):
 function serverHeard(heard: readonly Heard[], patienceMs: number | null = null) {
   let nowMs = 0;
   let asked = 0;
+  const limits: (number | undefined)[] = [];
   const pauses: number[] = [];
   const said: string[] = [];
   const ending = new AbortController();
   const remote = new RemoteServer({
-    client: { ask: () => Promise.resolve(heard[Math.min(asked++, heard.length - 1)] ?? SILENCE), close: () => {} },
+    client: {
+      ask(_, answerMs) {
+        limits.push(answerMs);
+        const next = heard[Math.min(asked++, heard.length - 1)] ?? SILENCE;
+        if (next === STALL) nowMs += answerMs ?? 120_000;
+        return Promise.resolve(next);
+      },
+      close: () => {},
+    },
     clock: {
       nowMs: () => nowMs,
       after(delayMs, run) {
@@ -38,7 +49,7 @@ function serverHeard(heard: readonly Heard[], patienceMs: number | null = null) 
     say: (line) => said.push(line),
     signal: ending.signal,
   });
-  return { remote, pauses, said, asked: () => asked };
+  return { remote, pauses, said, asked: () => asked, limits, nowMs: () => nowMs };
 }
 
 const GET = { method: "GET", target: "/" } as const;
@@ -48,7 +59,7 @@ describe("a request", () => {
     const { remote, asked } = serverHeard([SILENCE]);
     const ended = await remote.ask(GET);
     assert.ok(ended.kind === "failure");
-    assert.deepEqual([ended.status, ended.line, asked()], [69, "it does not answer (ECONNREFUSED)", 1]);
+    assert.deepEqual([ended.status, ended.line, asked()], [69, "it does not answer (ECONNREFUSED); --wait 1m waits for it", 1]);
   });
 
   test("is sent again for a minute to one that has, at growing intervals", async () => {
@@ -67,6 +78,52 @@ describe("a request", () => {
     assert.equal(pauses.length, 2);
     assert.deepEqual(said, ["it does not answer (ECONNREFUSED); trying again", "it answers again"]);
     assert.equal(remote.repeats, 2);
+  });
+
+  test("to a server that takes it and says nothing ends with the patience that was given", async () => {
+    const { remote, limits, nowMs } = serverHeard([STALL], 2000);
+    const ended = await remote.ask(GET);
+    assert.ok(ended.kind === "failure" && ended.status === 69);
+    assert.deepEqual([limits, nowMs()], [[2000], 2000]);
+  });
+
+  test("has what is left of the patience to be answered in, and a second at least", async () => {
+    const { remote, limits, nowMs } = serverHeard([SILENCE, SILENCE, STALL], 2000);
+    await remote.ask(GET);
+    assert.deepEqual(limits, [2000, 1900, 1700]);
+    assert.equal(nowMs(), 2000);
+    const last = serverHeard([SILENCE, SILENCE, SILENCE, SILENCE, STALL], 2000);
+    await last.remote.ask(GET);
+    assert.deepEqual(last.limits, [2000, 1900, 1700, 1300, 1000]);
+    assert.equal(last.nowMs(), 2500);
+  });
+
+  test("is waited for as ever where no patience is given, or less than a second, or it waits for what is appended", async () => {
+    for (const [target, patienceMs] of [
+      ["/", null],
+      ["/", 999],
+      ["/a?live=long-poll&offset=1", 2000],
+    ] as const) {
+      const { remote, limits } = serverHeard([answer(200)], patienceMs);
+      await remote.ask({ method: "GET", target });
+      assert.deepEqual(limits, [undefined]);
+    }
+    const { remote, limits } = serverHeard([answer(200)], 2000);
+    await remote.ask(GET, { forEver: true });
+    await remote.ask(GET, { forEver: true });
+    assert.deepEqual(limits, [2000, undefined]);
+  });
+
+  test("for a stream that is not there is sent again where that is asked for, no longer than the patience", async () => {
+    const made = serverHeard([answer(404), SILENCE, answer(404), answer(200)], 60_000);
+    const found = await made.remote.ask(GET, { awaitsStream: true });
+    assert.deepEqual([found.kind, made.asked(), made.said.at(-1), made.remote.repeats], ["answer", 4, "it has it now", 1]);
+    const missing = serverHeard([answer(404)], 3000);
+    const ended = await missing.remote.ask(GET, { awaitsStream: true });
+    assert.ok(ended.kind === "failure" && ended.status === 66);
+    assert.equal(missing.nowMs(), 3000);
+    const other = serverHeard([answer(404)], 3000);
+    assert.deepEqual([(await other.remote.ask(GET)).kind, other.asked()], ["answer", 1]);
   });
 
   test("is sent for ever where that is asked for, until the verb is to end", async () => {

@@ -97,7 +97,7 @@ describe("a client verb", () => {
   test("ends with 69 when no server is there, at once or after a while", async () => {
     const url = "http://127.0.0.1:1";
     const { status, stderr } = await runClient(["info", "a"], { url });
-    assert.deepEqual([status, stderr], [69, "streamdir: http://127.0.0.1:1 does not answer (ECONNREFUSED)\n"]);
+    assert.deepEqual([status, stderr], [69, "streamdir: http://127.0.0.1:1 does not answer (ECONNREFUSED); --wait 1m waits for it\n"]);
     const patient = await runClient(["info", "a", "--wait", "10ms"], { url });
     assert.equal(patient.status, 69);
     assert.match(patient.stderr, /; trying again\n/);

@@ -23,12 +23,20 @@ describe("the marker of a directory", () => {
 
   test("comes back as it was written, at rest and in the middle of an upgrade", async () => {
     const layout = new Layout(tempDir());
-    for (const upgradingTo of [null, 2]) {
-      const marker = { format: 1, directoryId: Buffer.from(ID, "hex"), upgradingTo };
+    for (const [restores, upgradingTo] of [
+      [[], null],
+      [[], 2],
+      [[1_790_000_000_000], null],
+      [[1_790_000_000_000, 1_790_000_000_001], 2],
+    ] as const) {
+      const marker = { format: 1, directoryId: Buffer.from(ID, "hex"), restores, upgradingTo };
       await replaceMarker(files, layout, marker);
       assert.deepEqual(await findMarker(files, layout), marker);
     }
-    assert.equal(readFileSync(layout.marker, "utf8"), `{"format":1,"directory":"${ID}","upgradingTo":2}\n`);
+    assert.equal(
+      readFileSync(layout.marker, "utf8"),
+      `{"format":1,"directory":"${ID}","restoredAtMs":[1790000000000,1790000000001],"upgradingTo":2}\n`,
+    );
   });
 
   for (const [what, text, problem] of [
@@ -39,6 +47,7 @@ describe("the marker of a directory", () => {
     ],
     ["of an older format", `{"format":0,"directory":"${ID}"}\n`, "has format 0; this version knows format 1: streamdir upgrade brings it"],
     ["damaged", '{"format":1,"directory":"short"}\n', "is damaged"],
+    ["that says more", `{"format":1,"directory":"${ID}","epoch":{"a":1}}\n`, "does not know: use a newer version of streamdir"],
     ["cut off", '{"format":1', "is damaged"],
     [
       "of an upgrade that was cut short",

@@ -2,8 +2,8 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { bytesOf, recordOf } from "../../../helpers/engine.js";
 import { fileRooms } from "../../../helpers/file-rooms.js";
-import { openJournal } from "../../../helpers/open-journal.js";
-import { diskError } from "../../../helpers/watched-files.js";
+import { journalContent, openJournal } from "../../../helpers/open-journal.js";
+import { Barrier, diskError } from "../../../helpers/watched-files.js";
 
 describe("a disk that fails", () => {
   test("is told once, and everything handed in later fails", async (t) => {
@@ -65,4 +65,67 @@ describe("a disk that fails", () => {
     journal.stop();
     assert.equal(durable + failed, 120);
   });
+
+  for (const [when, stopsIn, fails] of [
+    ["the next file fails while a batch is on its way", null, "open"],
+    ["the answer to an entry stops it", "first", null],
+  ] as const)
+    test(`says of each entry what the file has, where ${when} and more waits than the next batch takes`, async (t) => {
+      const rooms = fileRooms();
+      const journal = await openJournal(t, rooms);
+      const stream = rooms.stream();
+      const hows: [string, string][] = [];
+      const enqueue = (label: string, bytes = 0): void =>
+        journal.enqueue(
+          rooms.entry(stream, label, {
+            change: recordOf(label.padEnd(bytes)),
+            settle(how) {
+              hows.push([label, how]);
+              if (label === stopsIn) journal.stop();
+            },
+          }),
+        );
+      const disk = rooms.files.holdJournal();
+      const hold = rooms.files.gate;
+      rooms.files.gate = (operation) => (operation.kind === fails ? diskError("EIO") : hold?.(operation));
+      // With more than half of a file, the next is made.
+      enqueue("first", 40_000);
+      await rooms.files.idle();
+      for (let index = 0; index < 20; index += 1) enqueue(`${index}`);
+      disk.open();
+      await journal.drain();
+      const durable = hows.filter(([, how]) => how === "durable").map(([label]) => label);
+      assert.deepEqual(
+        durable,
+        journalContent(rooms, 1).payloads.map((payload) => payload.trim()),
+      );
+      assert.deepEqual(
+        hows.slice(durable.length).map(([, how]) => how),
+        Array.from({ length: 21 - durable.length }, () => "storage-unavailable"),
+      );
+    });
+
+  for (const how of ["storage-full", "storage-unavailable"])
+    test(`ends it also behind a batch that finds no room, whose entries are ${how}`, async (t) => {
+      const rooms = fileRooms();
+      const journal = await openJournal(t, rooms);
+      const stream = rooms.stream();
+      const disk = new Barrier();
+      rooms.files.gate = ({ kind }) => {
+        if (kind === "open") return diskError("EIO");
+        if (kind === "writeThen") return disk.opened.then(() => Promise.reject(diskError("ENOSPC")));
+        // Whether the frame is there can't be found out.
+        return kind === "read" && how !== "storage-full" ? diskError("ENOSPC") : undefined;
+      };
+      journal.enqueue(rooms.entry(stream, "first", { change: recordOf("x".repeat(40_000)) }));
+      await rooms.files.idle();
+      disk.open();
+      await rooms.files.idle();
+      assert.equal(rooms.told[0], `first ${how}`);
+      assert.equal(rooms.faults.length, 1);
+      rooms.files.gate = null;
+      journal.enqueue(rooms.entry(stream, "late"));
+      await journal.drain();
+      assert.equal(rooms.told.at(-1), "late storage-unavailable");
+    });
 });

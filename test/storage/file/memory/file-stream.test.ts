@@ -176,8 +176,47 @@ describe("a segment's age", () => {
       [10, 1101],
       [0, 9000],
       [10, 9000],
-    ].map(([length = 0, atMs = 0]) => stream.reserve(length, atMs, { bytes: 1000, ageMs: 1000 }).segmentStart);
+    ].map(([length = 0, atMs = 0]) => stream.reserve(length, atMs, rollAt(1000, { ageMs: 1000 })).segmentStart);
     assert.deepEqual(starts, [0, 0, 20, 20, 20, 40]);
+  });
+
+  test("before a restore ends it with the first append after that", () => {
+    const stream = new FileStream(IDENTITY, "/d", null);
+    stream.restores = [100];
+    // A clock that was put back to before the restore begins no segment with each append.
+    const starts = [90, 99, 100, 100, 99, 101].map((atMs) => stream.reserve(10, atMs, rollAt(1000)).segmentStart);
+    assert.deepEqual(starts, [0, 0, 20, 20, 20, 20]);
+  });
+});
+
+describe("the writer of a byte", () => {
+  /** A stream with ten bytes appended at each of these times, in a directory that was restored at those. */
+  function restored(restores: readonly number[], times: readonly number[]): FileStream {
+    const stream = new FileStream(IDENTITY, "/d", null);
+    for (const atMs of times) {
+      stream.restores = restores.filter((restoreMs) => restoreMs <= atMs);
+      const { segmentStart } = stream.reserve(10, atMs, rollAt(1000));
+      stream.advance(recordOf(bytesOf(10), { atMs }), 10, segmentStart, 1);
+    }
+    stream.restores = restores;
+    return stream;
+  }
+  const { id } = IDENTITY;
+
+  test("is another after each restore", () => {
+    const stream = restored([100, 200], [90, 99, 100, 200, 201]);
+    assert.deepEqual(
+      [0, 1, 20, 21, 30, 31, 50, 60].map((position) => stream.writerBefore(position)),
+      [id, id, id, `${id}.100`, `${id}.100`, `${id}.200`, `${id}.200`, `${id}.200`],
+    );
+  });
+
+  test("of what was dropped is that of what is left, and the last of an empty stream", () => {
+    const stream = restored([100, 200], [90, 100, 200]);
+    stream.trim({ position: 10, segmentStart: 0 }, 2);
+    for (const segment of stream.segments.slice(0, 1)) stream.forgetSegment(segment);
+    assert.deepEqual([stream.writerBefore(10), stream.writerBefore(20)], [`${id}.100`, `${id}.100`]);
+    assert.equal(restored([100, 200], []).writerBefore(0), `${id}.200`);
   });
 });
 
@@ -191,7 +230,7 @@ describe("a clock that was ahead by years, and was put right", () => {
   function appendedAt(times: readonly number[]): FileStream {
     const stream = new FileStream(IDENTITY, "/d", null);
     for (const atMs of times) {
-      const { segmentStart } = stream.reserve(10, atMs, { bytes: 1000, ageMs: limits.maxAgeMs / 8 });
+      const { segmentStart } = stream.reserve(10, atMs, rollAt(1000, { ageMs: limits.maxAgeMs / 8 }));
       stream.advance(recordOf(bytesOf(10), { atMs }), 10, segmentStart, 1);
     }
     return stream;

@@ -35,7 +35,7 @@ async function loading(t: TestContext, lastBatch = 100): Promise<Loading> {
     rooms,
     streams,
     lines,
-    loader: new StreamLoader(rooms.parts, { streams, unopened: NOTHING_UNOPENED, damageLog, journal: { lastBatch } }),
+    loader: new StreamLoader(rooms.parts, { streams, unopened: NOTHING_UNOPENED, damageLog, journal: { lastBatch }, restores: [] }),
   };
 }
 

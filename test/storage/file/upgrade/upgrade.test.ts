@@ -18,7 +18,7 @@ async function formerDirectory(seed: number): Promise<SimulatedDisk> {
   const files = disk.mount();
   await files.makeDirectory(`${DIR}/damaged/b`);
   for (const [path, text] of Object.entries(FORMER)) disk.createFile(`${DIR}/${path}`).write(Buffer.from(text), 0, disk.nextStamp());
-  await replaceMarker(files, layout, { format: 1, directoryId: ID, upgradingTo: null });
+  await replaceMarker(files, layout, { format: 1, directoryId: ID, restores: [], upgradingTo: null });
   disk.settle();
   return disk;
 }
@@ -47,7 +47,7 @@ describe("an upgrade", () => {
       "done: the directory has format 2; the files as they were are in /data/before-format-2",
     ]);
     assertDone(disk);
-    assert.deepEqual(await findMarker(disk.mount(), layout, 2), { format: 2, directoryId: ID, upgradingTo: null });
+    assert.deepEqual(await findMarker(disk.mount(), layout, 2), { format: 2, directoryId: ID, restores: [], upgradingTo: null });
     assert.deepEqual(await upgrade(disk), ["nothing to do: /data has format 2, that of this version"]);
   });
 

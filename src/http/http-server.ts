@@ -4,7 +4,7 @@ import type { X509Certificate } from "node:crypto";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { Socket } from "node:net";
 import type { TLSSocket } from "node:tls";
-import { ConnectionFigures, type Crowd } from "../metrics/connection-figures.js";
+import { ConnectionFigures, type Crowd, type TlsFailure } from "../metrics/connection-figures.js";
 import type { Clock } from "../ops/clock.js";
 import type { Log } from "../ops/log.js";
 import { ClientErrors } from "./client-errors.js";
@@ -88,6 +88,7 @@ export class HttpServer {
   readonly #clock: Clock;
   readonly #limits: RequestLimits;
   readonly #sessions: Sessions;
+  readonly #connections: ConnectionFigures;
   readonly #onClientAuthorities: (authorities: readonly X509Certificate[]) => void;
   /** Where connections by TCP become TLS connections; `null` in a server without TLS. */
   #door: TlsDoor | null = null;
@@ -101,6 +102,7 @@ export class HttpServer {
     this.#log = log;
     this.#clock = clock;
     this.#limits = limits;
+    this.#connections = options.connections ?? new ConnectionFigures();
     this.#onClientAuthorities = options.onClientAuthorities ?? (() => undefined);
     this.#sessions = http2Sessions({ dispatcher, clock, log, clients, limits });
     this.#ends = new StagedEnds(clock);
@@ -117,8 +119,8 @@ export class HttpServer {
     this.#listenForRequests();
     this.#listenForFaults();
     const refuse = (socket: Socket, crowd: Crowd): void => this.#clientErrors.turnAway(socket, TOO_MANY[crowd]);
-    const { connectionLimit, connectionsByClient, connections = new ConnectionFigures() } = options;
-    this.#gate = new ConnectionGate(connectionLimit, connectionsByClient, connections, log, refuse);
+    const { connectionLimit, connectionsByClient } = options;
+    this.#gate = new ConnectionGate(connectionLimit, connectionsByClient, this.#connections, log, refuse);
   }
 
   #listenForRequests(): void {
@@ -170,8 +172,9 @@ export class HttpServer {
     const onSecure = (socket: TLSSocket, protocol: "h2" | "http/1.1"): void => this.#serveSecurely(socket, protocol);
     const plainAnswer = this.#responder.rawProblem(PLAIN_REQUEST);
     const parts = { clock: this.#clock, log: this.#log, onClientAuthorities: this.#onClientAuthorities };
+    const onFailure = (reason: TlsFailure): void => this.#connections.tlsFailed(reason);
     if (tls !== null)
-      this.#door = await TlsDoor.open({ files: tls, onSecure, plainAnswer, ...parts }).catch((error: unknown) => {
+      this.#door = await TlsDoor.open({ files: tls, onSecure, onFailure, plainAnswer, ...parts }).catch((error: unknown) => {
         // It looks for late requests since it was made.
         this.#server.close();
         throw error;

@@ -5,6 +5,12 @@ import type { Sample } from "./exposition.js";
 /** Whose connections are too many. */
 export type Crowd = "all" | "client";
 
+/**
+ * Why no TLS came about: the client asked in plain HTTP; it left, or took too long; it and the server agreed on
+ * nothing, or one did not believe the other; its certificate is none of a known authority.
+ */
+export type TlsFailure = "plain" | "left" | "handshake" | "certificate";
+
 /** The connections of the addresses with streams, as they are now, and those that were turned away since the start. */
 export class ConnectionFigures {
   /** Those that are served. */
@@ -12,6 +18,7 @@ export class ConnectionFigures {
   /** How many may be served at a time; `null` where somebody else's server listens. */
   limit: number | null = null;
   readonly #refused: Record<Crowd, number> = { all: 0, client: 0 };
+  readonly #failed: Record<TlsFailure, number> = { plain: 0, left: 0, handshake: 0, certificate: 0 };
 
   /** A connection was one too many. */
   refused(crowd: Crowd): void {
@@ -21,5 +28,15 @@ export class ConnectionFigures {
   /** Those that were turned away, by whose limit. */
   refusals(): readonly Sample[] {
     return Object.entries(this.#refused).map(([limit, value]) => ({ labels: { limit }, value }));
+  }
+
+  /** A connection became none of TLS. */
+  tlsFailed(reason: TlsFailure): void {
+    this.#failed[reason] += 1;
+  }
+
+  /** Those that became none of TLS, by why. */
+  tlsFailures(): readonly Sample[] {
+    return Object.entries(this.#failed).map(([reason, value]) => ({ labels: { reason }, value }));
   }
 }

@@ -91,6 +91,11 @@ function addConnections(page: Exposition, { connections }: MeasuredParts): void 
     "Connections that were one too many: for the server (all), or of one address (client).",
     connections.refusals(),
   );
+  page.counter(
+    "streamdir_tls_failures_total",
+    "Connections that became none of TLS: plain HTTP, left or too slow, no agreement, the client's certificate.",
+    connections.tlsFailures(),
+  );
 }
 
 function addJournal(page: Exposition, { registry, observations }: MeasuredParts): void {

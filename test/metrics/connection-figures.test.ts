@@ -13,3 +13,12 @@ test("connections that were turned away are counted by whose limit it was, from 
     [{ limit: "all" }, { limit: "client" }],
   );
 });
+
+test("connections that became none of TLS are counted by why, from 0 on", () => {
+  const figures = new ConnectionFigures();
+  for (const reason of ["handshake", "certificate", "certificate"] as const) figures.tlsFailed(reason);
+  assert.deepEqual(
+    figures.tlsFailures().map(({ labels, value }) => `${labels?.["reason"]} ${value}`),
+    ["plain 0", "left 0", "handshake 1", "certificate 2"],
+  );
+});

@@ -3,6 +3,7 @@
 import { constants, type X509Certificate } from "node:crypto";
 import type { Socket } from "node:net";
 import { createServer, type Server, type TLSSocket, type TlsOptions } from "node:tls";
+import type { TlsFailure } from "../../metrics/connection-figures.js";
 import type { Clock } from "../../ops/clock.js";
 import type { Log } from "../../ops/log.js";
 import { isReadFailure, WatchedFile, type FileFault } from "../../ops/watched-file.js";
@@ -15,6 +16,12 @@ import type { TlsFiles } from "./plan.js";
 const HANDSHAKE_TIMEOUT_MS = 10_000;
 /** OpenSSL's code for GET, HEAD, POST or PUT in place of a handshake. */
 const PLAIN_REQUEST = "ERR_SSL_HTTP_REQUEST";
+/** The code of an error, where it is not of the handshake itself. */
+const FAILURES: ReadonlyMap<string | undefined, TlsFailure> = new Map([
+  [PLAIN_REQUEST, "plain"],
+  ["ECONNRESET", "left"],
+  ["ERR_TLS_HANDSHAKE_TIMEOUT", "left"],
+]);
 /** The best first. */
 const PROTOCOLS = ["h2", "http/1.1"];
 
@@ -25,6 +32,8 @@ export interface TlsDoorOptions {
   readonly log: Log;
   /** Takes a connection whose handshake is done. */
   readonly onSecure: (socket: TLSSocket, protocol: "h2" | "http/1.1") => void;
+  /** Takes why a connection became none of TLS. */
+  readonly onFailure?: (reason: TlsFailure) => void;
   /** Takes the authorities whose clients are let in, whenever they were read; where clients are not asked, nothing. */
   readonly onClientAuthorities?: (authorities: readonly X509Certificate[]) => void;
   /** The last word, as bytes of HTTP, to a client that asks without TLS. */
@@ -56,7 +65,7 @@ export class TlsDoor {
     this.#options = options;
     this.#identity = identity;
     this.#watched = watched;
-    const { files, log, onSecure, plainAnswer, handshakeTimeoutMs = HANDSHAKE_TIMEOUT_MS } = options;
+    const { files, log, onSecure, plainAnswer, onFailure, handshakeTimeoutMs = HANDSHAKE_TIMEOUT_MS } = options;
     this.#server = createServer({
       ...contextOf(identity),
       ALPNProtocols: PROTOCOLS,
@@ -67,6 +76,7 @@ export class TlsDoor {
     });
     this.#server.on("tlsClientError", (error: NodeJS.ErrnoException, socket) => {
       log.debug("a TLS handshake failed", { fault: error.message });
+      onFailure?.(FAILURES.get(error.code) ?? "handshake");
       if (error.code === PLAIN_REQUEST) plainSocketOf(socket)?.write(plainAnswer);
       socket.destroy();
     });
@@ -78,6 +88,7 @@ export class TlsDoor {
       const fault = faultOfClient(socket);
       if (fault === null) return onSecure(socket, socket.alpnProtocol === "h2" ? "h2" : "http/1.1");
       log.debug("a client's certificate was refused", { fault });
+      onFailure?.("certificate");
       socket.on("error", () => undefined).destroy();
     });
   }

@@ -6,6 +6,7 @@ import { connect as connectPlain, createServer, type AddressInfo, type Socket } 
 import { join } from "node:path";
 import { describe, test, type TestContext } from "node:test";
 import { connect, type ConnectionOptions, type TLSSocket } from "node:tls";
+import type { TlsFailure } from "../../../src/metrics/connection-figures.js";
 import { WatchedFile } from "../../../src/ops/watched-file.js";
 import { TlsDoor, type TlsDoorOptions } from "../../../src/http/listen/tls-door.js";
 import { startServer as start, StartError, type RunningServer, type ServerOptions } from "../../../src/server.js";
@@ -23,6 +24,8 @@ const authority = makeAuthority();
 interface Opened {
   readonly door: TlsDoor;
   readonly log: readonly LogLine[];
+  /** Why connections became none of TLS. */
+  readonly failures: readonly TlsFailure[];
   readonly port: number;
   /** Where its CA is, if it asks clients. */
   readonly caFile: string;
@@ -54,7 +57,9 @@ async function open(
   const { log, lines } = keptLog();
   const clock = new ManualClock();
   clock.advance(Date.now() - clock.nowMs());
-  const door = await TlsDoor.open({ files, clock, log, onSecure, plainAnswer, intervalMs: 20, ...rest });
+  const failures: TlsFailure[] = [];
+  const onFailure = (reason: TlsFailure): void => void failures.push(reason);
+  const door = await TlsDoor.open({ files, clock, log, onSecure, onFailure, plainAnswer, intervalMs: 20, ...rest });
   const listener = createServer({ allowHalfOpen: true }, (socket) => door.accept(socket)).listen(0, "127.0.0.1");
   await once(listener, "listening");
   const { port } = listener.address() as AddressInfo; // it listens on a port
@@ -70,7 +75,7 @@ async function open(
     await once(socket, "secureConnect");
     return socket;
   };
-  return { door, log: lines, port, caFile: join(dir, "ca.pem"), replace, connect: client };
+  return { door, log: lines, failures, port, caFile: join(dir, "ca.pem"), replace, connect: client };
 }
 
 async function said(socket: Socket): Promise<string> {
@@ -108,7 +113,7 @@ describe("a TLS door", () => {
   });
 
   test("ends a handshake that goes wrong, and says so at the level debug", async (context) => {
-    const { connect: client, port, log } = await open(context);
+    const { connect: client, port, log, failures } = await open(context);
     await assert.rejects(client({ ALPNProtocols: ["gopher"] }));
     await assert.rejects(client({ maxVersion: "TLSv1.1", minVersion: "TLSv1", ciphers: "ALL:@SECLEVEL=0" }));
     const strange = connectPlain(port, "127.0.0.1");
@@ -116,11 +121,12 @@ describe("a TLS door", () => {
     assert.equal(await said(strange), "");
     assert.ok(log.length >= 3 && log.every(({ level }) => level === "debug"));
     assert.equal(await said(await client()), "http/1.1");
+    assert.deepEqual(failures, Array(3).fill("handshake"));
   });
 
   for (const method of ["GET", "HEAD", "POST", "PUT"])
     test(`says the last word to a client that sends ${method} without TLS, and serves others on`, async (context) => {
-      const { connect: client, port, log } = await open(context);
+      const { connect: client, port, log, failures } = await open(context);
       const plain = connectPlain(port, "127.0.0.1");
       plain.write(`${method} / HTTP/1.1\r\nHost: localhost\r\n\r\n`);
       assert.equal(await said(plain), "use TLS");
@@ -128,17 +134,19 @@ describe("a TLS door", () => {
         log.map(({ level }) => level),
         ["debug"],
       );
+      assert.deepEqual(failures, ["plain"]);
       assert.equal(await said(await client()), "http/1.1");
     });
 
   test("cuts a client that takes too long for its handshake", async (context) => {
-    const { port, log } = await open(context, authority.issue(), null, { handshakeTimeoutMs: 20 });
+    const { port, log, failures } = await open(context, authority.issue(), null, { handshakeTimeoutMs: 20 });
     const silent = connectPlain(port, "127.0.0.1");
     await once(silent.resume(), "close");
     assert.deepEqual(
       log.map(({ message, fields }) => [message, fields["fault"]]),
       [["a TLS handshake failed", "TLS handshake timeout"]],
     );
+    assert.deepEqual(failures, ["left"]);
   });
 
   test("serves a new certificate once its files have changed", async (context) => {
@@ -180,7 +188,7 @@ describe("a TLS door", () => {
       onClientAuthorities: (all) => (told++, onClientAuthorities(all)),
       intervalMs: 3_600_000,
     });
-    const { connect: client, replace, door, caFile, log } = opened;
+    const { connect: client, replace, door, caFile, log, failures } = opened;
     replace({ cert: authority.issue().cert, key: authority.issue().key });
     replaceCa(caFile);
     assert.equal(await door.reload(), false);
@@ -193,6 +201,7 @@ describe("a TLS door", () => {
       log.some(({ message }) => message === "a client's certificate was refused"),
       "its authority is gone",
     );
+    assert.deepEqual(failures, ["certificate"]);
     replace(authority.issue({ commonName: "the new one" }));
     writeFileSync(caFile, "");
     assert.equal(await door.reload(), false);

@@ -14,7 +14,7 @@ import type { Tool } from "./command/task.js";
 import { endByLostTerminal } from "./command/lost-terminal.js";
 import { endByUnheardSignals } from "./command/stop-signals.js";
 import { refusalOfVariables } from "./command/variables.js";
-import { EXIT } from "./command/verb.js";
+import { EXIT, LAST_LINE_MS } from "./command/verb.js";
 import { VERBS } from "./verbs.js";
 
 /** What kept the output from being written; `null` where nothing did, or its reader has gone. */
@@ -128,3 +128,5 @@ const alive = setInterval(() => {}, 60_000);
 process.exitCode = await main()
   .catch(crashed)
   .finally(() => clearInterval(alive));
+// What is left of a server is what nobody reads of its output.
+if (isServer) setTimeout(() => process.exit(), LAST_LINE_MS).unref();

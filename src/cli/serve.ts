@@ -12,7 +12,7 @@ import { formatStorage, parseStorage } from "../net/storage-address.js";
 import { OPTIONS, type Settings } from "../options.js";
 import { serviceNotifierOf } from "../ops/notify.js";
 import { listenForStop, STOP_SIGNALS } from "./command/stop-signals.js";
-import { EXIT } from "./command/verb.js";
+import { EXIT, LAST_LINE_MS } from "./command/verb.js";
 import { inheritedListen } from "./systemd/socket-activation.js";
 import type { Invocation, OtherSignal, Output, StopSignal, Surroundings } from "./command/verb.js";
 
@@ -48,7 +48,7 @@ export async function serve(
   const format = settings.logFormat === "auto" ? (stderr.isTTY === true ? "text" : "json") : settings.logFormat;
   const log = createLog({ level: settings.logLevel, format, write: linesTo(stderr), clock });
   // A process never ends without a word, even if its log is silent.
-  const fault = exitAtFault(createLog({ level: "error", format, write: linesTo(stderr), clock }), surroundings);
+  const fault = exitAtFault(createLog({ level: "error", format, write: linesTo(stderr), clock }), surroundings, clock);
   const reload = listenForReload(surroundings, settings);
   let ask: (signal: StopSignal) => void = () => {};
   const asked = new Promise<StopSignal>((resolve) => (ask = resolve));
@@ -70,7 +70,7 @@ export async function serve(
     const early = isCluster ? await Promise.race([starting.then(() => null), asked]) : null;
     if (early !== null) {
       log.info("stopping", { signal: early });
-      stderr.write("", () => surroundings.exit(EXIT.done));
+      exitOnceSaid(surroundings, clock, EXIT.done);
       return EXIT.done;
     }
     const server = await starting;
@@ -95,7 +95,7 @@ export async function serve(
     if (!(error instanceof StartError)) throw error;
     stderr.write(`streamdir: ${error.message}\n`);
     // The client of NATS keeps a connection open on which no server has said anything.
-    if (error.code === "storage-unusable") stderr.write("", () => surroundings.exit(EXIT.unusable));
+    if (error.code === "storage-unusable") exitOnceSaid(surroundings, clock, EXIT.unusable);
     return error.code === "invalid-option" ? EXIT.usage : EXIT.unusable;
   } finally {
     stop.release();
@@ -141,6 +141,15 @@ function linesTo(output: Output): (line: string) => void {
   return (line) => void output.write(`${line}\n`);
 }
 
+/** Ends the process when its last line is out, or could not be for {@link LAST_LINE_MS}: nobody may read its log. */
+function exitOnceSaid(surroundings: Surroundings, clock: Clock, status: number): void {
+  const limit = clock.after(LAST_LINE_MS, () => surroundings.exit(status));
+  surroundings.stderr.write("", () => {
+    limit.cancel();
+    surroundings.exit(status);
+  });
+}
+
 /** `report` ends the process; `reported` is the status that it ends with, `null` where there was no fault. */
 interface FaultExit {
   report(what: string, status: number, fault: string): void;
@@ -148,15 +157,14 @@ interface FaultExit {
 }
 
 /** Ends the process at the first fault: what can't be stored must not be accepted, and a new start recovers. */
-function exitAtFault(log: Log, surroundings: Surroundings): FaultExit {
+function exitAtFault(log: Log, surroundings: Surroundings, clock: Clock): FaultExit {
   let reported: number | null = null;
   return {
     report(what, status, fault) {
       if (reported !== null) return;
       reported = status;
       log.error(`exiting: ${what}`, { status, fault });
-      // Written after the log line, so that the line is out when the process ends.
-      surroundings.stderr.write("", () => surroundings.exit(status));
+      exitOnceSaid(surroundings, clock, status);
     },
     reported: () => reported,
   };

@@ -174,11 +174,13 @@ export class HttpServer {
     const parts = { clock: this.#clock, log: this.#log, onClientAuthorities: this.#onClientAuthorities };
     const onFailure = (reason: TlsFailure): void => this.#connections.tlsFailed(reason);
     if (tls !== null)
-      this.#door = await TlsDoor.open({ files: tls, onSecure, onFailure, plainAnswer, ...parts }).catch((error: unknown) => {
-        // It looks for late requests since it was made.
-        this.#server.close();
-        throw error;
-      });
+      this.#door = await TlsDoor.open({ files: tls, onSecure, onFailure, plainAnswer, ...parts }).catch(
+        (error: unknown) => {
+          // It looks for late requests since it was made.
+          this.#server.close();
+          throw error;
+        },
+      );
     const options = {
       unixMode,
       reach,

@@ -1,9 +1,21 @@
 import assert from "node:assert/strict";
-import { writeFileSync } from "node:fs";
+import { execFileSync } from "node:child_process";
+import { closeSync, constants, openSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { describe, test } from "node:test";
+import { describe, test, type TestContext } from "node:test";
 import { startProgram, startStreamdir } from "../helpers/process.js";
 import { tempDir } from "../helpers/temp-dir.js";
+
+const { O_RDWR, O_NONBLOCK } = constants;
+
+/** Starts a process whose `output` goes to a pipe that somebody holds open, and never reads. */
+function intoFullPipe(t: TestContext, output: 1 | 2): readonly string[] {
+  const pipe = join(tempDir(), "pipe");
+  execFileSync("mkfifo", [pipe]);
+  const held = openSync(pipe, O_RDWR | O_NONBLOCK);
+  t.after(() => closeSync(held));
+  return ["sh", "-c", `exec "$@" ${output}> '${pipe}'`, "sh"];
+}
 
 describe("the process of a server", () => {
   const prefixes: readonly [prefix: string, args: readonly string[], answer: RegExp][] = [
@@ -74,4 +86,30 @@ describe("the process of a server", () => {
     assert.ok(lines.every(({ time, level }) => !Number.isNaN(Date.parse(time)) && typeof level === "string"));
     assert.match(lines.at(-1).fault, /^TypeError: planted/);
   });
+
+  test("ends though nobody reads its access log", async (t) => {
+    const args = ["serve", tempDir(), "--port=0", "--log-format=json", "--access-log"];
+    const command = startStreamdir(t, args, { under: intoFullPipe(t, 1) });
+    const { url } = JSON.parse(await command.stderrLine(/"serving"/));
+    for (let count = 0; count < 150; count += 1) assert.equal((await fetch(`${url}${"x".repeat(1000)}`)).status, 404);
+    command.kill("SIGTERM");
+    assert.equal((await command.ended).status, 0);
+  });
+
+  for (const [title, signal, ended] of [
+    ["at a signal", "SIGTERM", 0],
+    ["at a fault", "SIGUSR2", 70],
+  ] as const)
+    test(`ends though nobody reads its log: ${title}`, async (t) => {
+      const module = join(tempDir(), "fault.mjs");
+      const plant = 'process.on("SIGUSR2", () => { throw new TypeError("planted"); });';
+      writeFileSync(module, `process.stderr.write("x".repeat(1024 * 1024)); ${plant}`);
+      const command = startStreamdir(t, ["serve", tempDir(), "--port=0", "--log-format=json"], {
+        under: intoFullPipe(t, 2),
+        env: { NODE_OPTIONS: `--import=${module}` },
+      });
+      await command.stdoutLine(/"serving"/);
+      command.kill(signal);
+      assert.equal((await command.ended).status, ended);
+    });
 });

@@ -5,6 +5,9 @@ import type { Settings } from "../../options.js";
 /** The directory that is served when none is named. */
 export const DEFAULT_DIR = "./data";
 
+/** How long the end of a server waits for who reads its output. */
+export const LAST_LINE_MS = 1000;
+
 /** The exit statuses of the command. A second signal ends it with 128 + the signal's number instead. */
 export const EXIT = {
   /** It did what it was asked. */

@@ -173,8 +173,9 @@ export class HttpServer {
     const plainAnswer = this.#responder.rawProblem(PLAIN_REQUEST);
     const parts = { clock: this.#clock, log: this.#log, onClientAuthorities: this.#onClientAuthorities };
     const onFailure = (reason: TlsFailure): void => this.#connections.tlsFailed(reason);
+    const onEnd = (endsAtMs: number): void => void (this.#connections.certificateEndsAtMs = endsAtMs);
     if (tls !== null)
-      this.#door = await TlsDoor.open({ files: tls, onSecure, onFailure, plainAnswer, ...parts }).catch(
+      this.#door = await TlsDoor.open({ files: tls, onSecure, onFailure, onEnd, plainAnswer, ...parts }).catch(
         (error: unknown) => {
           // It looks for late requests since it was made.
           this.#server.close();

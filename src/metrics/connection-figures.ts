@@ -15,6 +15,8 @@ export type TlsFailure = "plain" | "left" | "handshake" | "certificate";
 export class ConnectionFigures {
   /** Those that are served. */
   open = 0;
+  /** When the certificate in use ends; `null` without TLS of its own. */
+  certificateEndsAtMs: number | null = null;
   /** How many may be served at a time; `null` where somebody else's server listens. */
   limit: number | null = null;
   readonly #refused: Record<Crowd, number> = { all: 0, client: 0 };

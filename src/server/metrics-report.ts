@@ -96,6 +96,12 @@ function addConnections(page: Exposition, { connections }: MeasuredParts): void 
     "Connections that became none of TLS: plain HTTP, left or too slow, no agreement, the client's certificate.",
     connections.tlsFailures(),
   );
+  const { certificateEndsAtMs } = connections;
+  page.gauge(
+    "streamdir_tls_certificate_expiry_timestamp_seconds",
+    "When the certificate in use ends; no value without --tls-cert.",
+    certificateEndsAtMs === null ? [] : certificateEndsAtMs / 1000,
+  );
 }
 
 function addJournal(page: Exposition, { registry, observations }: MeasuredParts): void {

@@ -101,8 +101,8 @@ describe("docs/operating.md", () => {
     assert.deepEqual([...elsewhere].sort(), [
       "auth/authority.ts: message",
       "auth/authority.ts: message",
+      "http/listen/tls-door.ts: lines[warning]",
       "http/listen/tls-door.ts: message",
-      "http/listen/tls-door.ts: warning",
       "server/caller-hooks.ts: message",
     ]);
   });

@@ -1,6 +1,6 @@
 // Writes a line for each request (docs/metrics.md, The access log).
 
-import { REQUEST_KINDS } from "../../metrics/request-figures.js";
+import { KIND, REQUEST_KINDS } from "../../metrics/request-figures.js";
 import type { Clock } from "../../ops/clock.js";
 import type { LineBytes } from "../../ops/line-bytes.js";
 import type { LineQueue } from "../../ops/line-queue.js";
@@ -148,6 +148,7 @@ export class AccessLog {
       writeExtent(line, exchange, last, isFollowed);
     }
     line.addTenths(Math.round(tookMs * 10));
+    if (tellsClient(exchange)) writeClient(line, exchange.client);
     line.addByte(CLOSING_BRACE);
     this.#queue.end();
   }
@@ -204,6 +205,16 @@ function repeatLast(line: LineBytes, exchange: Exchange, last: LastLine, status:
     last.nextOffset = nextOffset;
   }
   return true;
+}
+
+/** All but reads and appends that went well: those are many, and nobody asks whose they were. */
+function tellsClient({ kind, status }: Exchange): boolean {
+  return status === 0 || status >= 400 || (kind !== KIND.read && kind !== KIND.append);
+}
+
+/** Where a request came from; nothing for a Unix socket. */
+function writeClient(line: LineBytes, client: string): void {
+  if (client !== "") line.addText(`,"client":${quoted(client)}`);
 }
 
 /** Who asked for what: most requests are like the one before. */

@@ -7,7 +7,8 @@ import { WatchedFile } from "../../ops/watched-file.js";
 import type { TlsFiles } from "./plan.js";
 
 const MAX_PEM_BYTES = 1024 * 1024;
-const DAY_MS = 24 * 60 * 60 * 1000;
+/** A day. */
+export const DAY_MS: number = 24 * 60 * 60 * 1000;
 /** How long before its end a certificate is worth a warning: automatic renewals are done by then. */
 const WARN_DAYS = 14;
 
@@ -72,8 +73,8 @@ function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
-/** What to warn of about a certificate at `nowMs`; `null` for nothing. */
-export function endsSoon({ endsAtMs }: Pick<Certificate, "endsAtMs">, nowMs: number): string | null {
-  if (endsAtMs <= nowMs) return "the TLS certificate has expired";
-  return endsAtMs - nowMs < WARN_DAYS * DAY_MS ? "the TLS certificate ends soon" : null;
+/** Whether a certificate that ends at `endsAtMs` is worth a warning at `nowMs`; `null` for not yet. */
+export function warningOf(endsAtMs: number, nowMs: number): "soon" | "over" | null {
+  if (endsAtMs <= nowMs) return "over";
+  return endsAtMs - nowMs < WARN_DAYS * DAY_MS ? "soon" : null;
 }

@@ -4,11 +4,11 @@ import { constants, type X509Certificate } from "node:crypto";
 import type { Socket } from "node:net";
 import { createServer, type Server, type TLSSocket, type TlsOptions } from "node:tls";
 import type { TlsFailure } from "../../metrics/connection-figures.js";
-import type { Clock } from "../../ops/clock.js";
+import type { Clock, Timer } from "../../ops/clock.js";
 import type { Log } from "../../ops/log.js";
 import { isReadFailure, WatchedFile, type FileFault } from "../../ops/watched-file.js";
 import { plainSocketOf } from "../node/plain-socket-of.js";
-import { CertificateError, endsSoon, readAuthorities, readCertificate } from "./certificate.js";
+import { CertificateError, DAY_MS, readAuthorities, readCertificate, warningOf } from "./certificate.js";
 import type { Certificate, TrustedAuthorities } from "./certificate.js";
 import type { TlsFiles } from "./plan.js";
 
@@ -22,6 +22,11 @@ const FAILURES: ReadonlyMap<string | undefined, TlsFailure> = new Map([
   ["ECONNRESET", "left"],
   ["ERR_TLS_HANDSHAKE_TIMEOUT", "left"],
 ]);
+const OWN_END = { soon: "the TLS certificate ends soon", over: "the TLS certificate has expired" } as const;
+const AUTHORITY_END = {
+  soon: "an authority of clients ends soon",
+  over: "an authority of clients has expired",
+} as const;
 /** The best first. */
 const PROTOCOLS = ["h2", "http/1.1"];
 
@@ -32,6 +37,8 @@ export interface TlsDoorOptions {
   readonly log: Log;
   /** Takes a connection whose handshake is done. */
   readonly onSecure: (socket: TLSSocket, protocol: "h2" | "http/1.1") => void;
+  /** Takes when the certificate in use ends, whenever one was read. */
+  readonly onEnd?: (endsAtMs: number) => void;
   /** Takes why a connection became none of TLS. */
   readonly onFailure?: (reason: TlsFailure) => void;
   /** Takes the authorities whose clients are let in, whenever they were read; where clients are not asked, nothing. */
@@ -60,6 +67,8 @@ export class TlsDoor {
   readonly #shaking = new Set<Socket>();
   #loading: Promise<boolean> = Promise.resolve(true);
   #identity: Identity;
+  /** Until ends are looked at again. */
+  #endsTimer: Timer | null = null;
 
   private constructor(options: TlsDoorOptions, identity: Identity, watched: WatchedFile) {
     this.#options = options;
@@ -75,7 +84,7 @@ export class TlsDoor {
       rejectUnauthorized: false,
     });
     this.#server.on("tlsClientError", (error: NodeJS.ErrnoException, socket) => {
-      log.debug("a TLS handshake failed", { fault: error.message });
+      log.debug("a TLS handshake failed", { fault: error.message, ...senderOf(socket) });
       onFailure?.(FAILURES.get(error.code) ?? "handshake");
       if (error.code === PLAIN_REQUEST) plainSocketOf(socket)?.write(plainAnswer);
       socket.destroy();
@@ -87,7 +96,13 @@ export class TlsDoor {
       else this.#shaking.delete(plain);
       const fault = faultOfClient(socket);
       if (fault === null) return onSecure(socket, socket.alpnProtocol === "h2" ? "h2" : "http/1.1");
-      log.debug("a client's certificate was refused", { fault });
+      const { subject, serialNumber } = socket.getPeerCertificate();
+      log.debug("a client's certificate was refused", {
+        fault,
+        ...senderOf(socket),
+        name: String(subject.CN),
+        serialNumber,
+      });
       onFailure?.("certificate");
       socket.on("error", () => undefined).destroy();
     });
@@ -107,13 +122,12 @@ export class TlsDoor {
     try {
       const certificate = await readCertificate(options.files);
       const authorities = clientCa === null ? null : await readAuthorities(clientCa);
-      warnOf(certificate, options);
       if (await WatchedFile.isReadableByAll(key))
         options.log.warn("every user of this machine may read the TLS key; chmod 600 keeps it to its owner", {
           file: key,
         });
-      tellAuthorities(authorities, options);
       door = new TlsDoor(options, { certificate, authorities }, watched);
+      door.#take();
       return door;
     } catch (error) {
       watched.close();
@@ -189,17 +203,44 @@ export class TlsDoor {
   }
 
   #replace(identity: Identity): void {
-    const { certificate, authorities } = identity;
     this.#identity = identity;
     // Its ticket keys are new: a session that began before is not resumed.
     this.#server.setSecureContext(contextOf(identity));
-    tellAuthorities(authorities, this.#options);
-    this.#options.log.info("the TLS files were read again", { endsAt: new Date(certificate.endsAtMs).toISOString() });
-    warnOf(certificate, this.#options);
+    this.#options.log.info("the TLS files were read again", { endsAt: dateOf(identity.certificate.endsAtMs) });
+    this.#take();
+  }
+
+  /** Tells of what is in use now. */
+  #take(): void {
+    const { authorities, certificate } = this.#identity;
+    const { onClientAuthorities, onEnd, files, log } = this.#options;
+    if (authorities !== null) onClientAuthorities?.(authorities.certificates);
+    onEnd?.(certificate.endsAtMs);
+    for (const { subject } of rootlessOf(authorities?.certificates ?? []))
+      log.warn("the clients of an authority are refused: who has signed it is not in the file", {
+        file: files.clientCa,
+        name: subject,
+      });
+    this.#warnOfEnds();
+  }
+
+  /** Warns of what ends soon, or has ended; and again each day, and when the next one has. */
+  #warnOfEnds(): void {
+    const { clock, log, files } = this.#options;
+    const nowMs = clock.nowMs();
+    const ends = endsOf(this.#identity, files);
+    for (const { lines, file, endsAtMs, name } of ends) {
+      const warning = warningOf(endsAtMs, nowMs);
+      if (warning !== null) log.warn(lines[warning], { file, ...name, endsAt: dateOf(endsAtMs) });
+    }
+    const nextMs = Math.min(DAY_MS, ...ends.map(({ endsAtMs }) => endsAtMs - nowMs).filter((ms) => ms > 0));
+    this.#endsTimer?.cancel();
+    this.#endsTimer = clock.after(nextMs, () => this.#warnOfEnds());
   }
 
   /** Looks at the files no more. */
   close(): void {
+    this.#endsTimer?.cancel();
     this.#watched.close();
   }
 }
@@ -211,13 +252,38 @@ function contextOf({ certificate: { cert, key }, authorities }: Identity): TlsOp
   return { cert, key, minVersion: "TLSv1.2", secureOptions, ...(authorities === null ? {} : { ca: authorities.pem }) };
 }
 
-function tellAuthorities(authorities: TrustedAuthorities | null, { onClientAuthorities }: TlsDoorOptions): void {
-  if (authorities !== null) onClientAuthorities?.(authorities.certificates);
+/** A certificate that ends. */
+interface End {
+  readonly lines: typeof OWN_END | typeof AUTHORITY_END;
+  readonly file: string;
+  readonly endsAtMs: number;
+  readonly name: Readonly<Record<string, string>>;
 }
 
-function warnOf(certificate: Certificate, { clock, log, files }: TlsDoorOptions): void {
-  const warning = endsSoon(certificate, clock.nowMs());
-  if (warning !== null) log.warn(warning, { file: files.cert, endsAt: new Date(certificate.endsAtMs).toISOString() });
+function endsOf({ certificate, authorities }: Identity, { cert, clientCa }: TlsFiles): readonly End[] {
+  const own = { lines: OWN_END, file: cert, endsAtMs: certificate.endsAtMs, name: {} };
+  if (authorities === null || clientCa === null) return [own];
+  const ofClients = authorities.certificates.map(({ subject, validTo }) => ({
+    lines: AUTHORITY_END,
+    file: clientCa,
+    endsAtMs: Date.parse(validTo),
+    name: { name: subject },
+  }));
+  return [own, ...ofClients];
+}
+
+/** OpenSSL believes a client only where all who have signed are there, up to one that has signed itself. */
+function rootlessOf(authorities: readonly X509Certificate[]): readonly X509Certificate[] {
+  return authorities.filter((authority) => !authorities.some((other) => authority.checkIssued(other)));
+}
+
+function dateOf(ms: number): string {
+  return new Date(ms).toISOString();
+}
+
+/** Whose connection it is, for the log. */
+function senderOf({ remoteAddress }: Pick<Socket, "remoteAddress">): { readonly client?: string } {
+  return remoteAddress === undefined ? {} : { client: remoteAddress };
 }
 
 /** What is wrong with the certificate of a client that has one; `null` for nothing, and for a client without. */

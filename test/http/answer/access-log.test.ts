@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test, type TestContext } from "node:test";
+import type { ServerOptions } from "../../../src/server.js";
 import { AuthFile } from "../../helpers/auth-file.js";
 import { Random } from "../../helpers/random.js";
 import { requestBytes, startServer, type TestServer } from "../../helpers/test-server.js";
@@ -8,8 +9,14 @@ type Line = Readonly<Record<string, unknown>>;
 
 const TEXT = { "Content-Type": "text/plain" };
 
+interface Logged {
+  readonly server: TestServer;
+  lines(): Line[];
+  text(): string;
+}
+
 /** A server whose access log the test reads. */
-async function logged(context: TestContext, auth = ""): Promise<{ server: TestServer; lines(): Line[]; text(): string }> {
+async function logged(context: TestContext, auth = "", options: ServerOptions = {}): Promise<Logged> {
   let text = "";
   const accessOutput = {
     write: (bytes: Buffer, written: () => void) => {
@@ -17,7 +24,7 @@ async function logged(context: TestContext, auth = ""): Promise<{ server: TestSe
       written();
     },
   };
-  const server = await startServer(context, { accessLog: true, accessOutput, ...(auth === "" ? {} : { auth }) });
+  const server = await startServer(context, { accessLog: true, accessOutput, ...(auth === "" ? {} : { auth }), ...options });
   const lines = (): Line[] => {
     server.clock.advance(100);
     const read = text.split("\n").filter((line) => line !== "");
@@ -48,6 +55,7 @@ test("a request of either path is a line with its id, which its answer has too",
     nextOffset: created.headers["stream-next-offset"],
     bytesIn: 6,
     bytesOut: 0,
+    client: "127.0.0.1",
   });
   assert.deepEqual([second?.["op"], second?.["status"], second?.["id"]], ["append", 204, appended.headers["x-request-id"]]);
   assert.deepEqual(
@@ -55,6 +63,34 @@ test("a request of either path is a line with its id, which its answer has too",
     ["read", 404, "stream-not-found", "-1", "none"],
   );
   assert.match(refused.headers["x-request-id"] ?? "", /^[0-9a-f]{16}-\d{3}$/);
+});
+
+test("a line has where its request came from, unless it was a read or an append that went well", async (context) => {
+  const { server, lines } = await logged(context, "", { trustProxy: "127.0.0.1" });
+  const from = { "X-Forwarded-For": "2001:db8:1:2:3::4" };
+  for (const [method, target, body] of [
+    ["PUT", "a", "x"],
+    ["POST", "a", "x"],
+    ["GET", "a", ""],
+    ["GET", "a?offset=-1&live=long-poll", ""],
+    ["HEAD", "a", ""],
+    ["POST", "none", "x"],
+    ["GET", "none", ""],
+    ["DELETE", "a", ""],
+  ] as const)
+    await server.send(method, target, { headers: { ...from, ...(body === "" ? {} : TEXT) }, ...(body === "" ? {} : { body }) });
+  const told = lines().map(({ op, status, client }) => [op, status, client]);
+  const client = "2001:db8:1:2::";
+  assert.deepEqual(told, [
+    ["create", 201, client],
+    ["append", 204, undefined],
+    ["read", 200, undefined],
+    ["long-poll", 200, client],
+    ["head", 200, client],
+    ["append", 404, client],
+    ["read", 404, client],
+    ["delete", 204, client],
+  ]);
 });
 
 test("a live read is a line when it begins and one when it ends", async (context) => {

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
-import { CertificateError, endsSoon, readAuthorities, readCertificate } from "../../../src/http/listen/certificate.js";
+import { CertificateError, readAuthorities, readCertificate, warningOf } from "../../../src/http/listen/certificate.js";
 import { makeAuthority } from "../../helpers/certificates.js";
 import { tempDir } from "../../helpers/temp-dir.js";
 
@@ -50,7 +50,7 @@ test("files that can't be used are refused with their names", async () => {
 
 test("a certificate that ends within 14 days, or has ended, is warned of", () => {
   const nowMs = 1_000_000;
-  assert.equal(endsSoon({ endsAtMs: nowMs + 14 * DAY_MS }, nowMs), null);
-  assert.equal(endsSoon({ endsAtMs: nowMs + 14 * DAY_MS - 1 }, nowMs), "the TLS certificate ends soon");
-  assert.equal(endsSoon({ endsAtMs: nowMs }, nowMs), "the TLS certificate has expired");
+  assert.equal(warningOf(nowMs + 14 * DAY_MS, nowMs), null);
+  assert.equal(warningOf(nowMs + 14 * DAY_MS - 1, nowMs), "soon");
+  assert.equal(warningOf(nowMs, nowMs), "over");
 });

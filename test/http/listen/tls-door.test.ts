@@ -19,10 +19,13 @@ import { tempDir } from "../../helpers/temp-dir.js";
 import { WatchedClock } from "../../helpers/test-server.js";
 import { Barrier } from "../../helpers/watched-files.js";
 
+const DAY_MS = 86_400_000;
+
 const authority = makeAuthority();
 
 interface Opened {
   readonly door: TlsDoor;
+  readonly clock: ManualClock;
   readonly log: readonly LogLine[];
   /** Why connections became none of TLS. */
   readonly failures: readonly TlsFailure[];
@@ -75,7 +78,7 @@ async function open(
     await once(socket, "secureConnect");
     return socket;
   };
-  return { door, log: lines, failures, port, caFile: join(dir, "ca.pem"), replace, connect: client };
+  return { door, clock, log: lines, failures, port, caFile: join(dir, "ca.pem"), replace, connect: client };
 }
 
 async function said(socket: Socket): Promise<string> {
@@ -296,6 +299,47 @@ describe("a TLS door", () => {
       log.map(({ level, message }) => [level, message]),
       [["warn", "the TLS certificate ends soon"]],
     );
+  });
+
+  test("warns each day of what ends soon, and when it has ended, though nothing is read again", async (context) => {
+    const atDay = (day: number): Date => new Date(Date.now() + (day + 0.5) * DAY_MS);
+    const ends: number[] = [];
+    const { clock, log } = await open(context, authority.issue({ until: atDay(15) }), authority.ca, { onEnd: (ms) => ends.push(ms) });
+    assert.deepEqual(ends, [Math.floor(atDay(15).getTime() / 1000) * 1000]);
+    for (let hour = 0; hour < 17 * 24; hour += 1) clock.advance(DAY_MS / 24);
+    assert.deepEqual(
+      log.map(({ level, message }) => [level, message]),
+      [...Array(14).fill(["warn", "the TLS certificate ends soon"]), ...Array(2).fill(["warn", "the TLS certificate has expired"])],
+    );
+  });
+
+  test("warns of an authority of clients that has ended, with its name", async (context) => {
+    const { log, clock, caFile } = await open(context, authority.issue({ until: new Date(Date.now() + 30_000 * DAY_MS) }), authority.ca);
+    clock.advance(Date.parse(new X509Certificate(authority.ca).validTo) - clock.nowMs());
+    const told = log.map(({ message }) => message);
+    assert.deepEqual([...new Set(told)], ["an authority of clients ends soon", "an authority of clients has expired"]);
+    assert.deepEqual([log.at(-1)?.fields["file"], log.at(-1)?.fields["name"]], [caFile, "CN=A test's authority"]);
+  });
+
+  test("warns of an authority whose own is not in the file, as its clients are refused, and says whose connection it was", async (context) => {
+    const below = authority.below("an issuing authority");
+    const { connect: client, log, failures, caFile, door } = await open(context, authority.issue(), below.ca);
+    const own = below.issue({ names: [], commonName: "alice", client: true });
+    await client({ key: own.key, cert: own.cert + below.ca })
+      .then(said)
+      .catch(() => undefined);
+    assert.deepEqual(failures, ["certificate"]);
+    const [warning, refusal] = log;
+    assert.deepEqual(
+      [warning?.message, warning?.fields],
+      ["the clients of an authority are refused: who has signed it is not in the file", { file: caFile, name: "CN=an issuing authority" }],
+    );
+    const { client: address, name, serialNumber } = refusal?.fields ?? {};
+    assert.deepEqual([address, name, typeof serialNumber], ["127.0.0.1", "alice", "string"]);
+    writeFileSync(caFile, below.ca + authority.ca);
+    assert.equal(await door.reload(), true);
+    assert.equal(await said(await client({ key: own.key, cert: own.cert + below.ca })), "http/1.1");
+    assert.equal(log.filter(({ level }) => level === "warn").length, 1);
   });
 
   for (const maxVersion of ["TLSv1.2", "TLSv1.3"] as const) {

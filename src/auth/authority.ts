@@ -263,7 +263,10 @@ export class Authority {
   }
 
   async #warnOnce(file: string, isOpen: (path: string) => Promise<boolean>, message: string): Promise<void> {
-    if (this.#warnedOf.has(file) || !(await isOpen(file))) return;
+    const isTold = this.#warnedOf.has(file);
+    // Who mends it and makes the mistake again is told again.
+    if (!(await isOpen(file))) return void this.#warnedOf.delete(file);
+    if (isTold) return;
     this.#warnedOf.add(file);
     this.#options.log.warn(message, { file });
   }

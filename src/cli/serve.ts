@@ -49,7 +49,7 @@ export async function serve(
   const log = createLog({ level: settings.logLevel, format, write: linesTo(stderr), clock });
   // A process never ends without a word, even if its log is silent.
   const fault = exitAtFault(createLog({ level: "error", format, write: linesTo(stderr), clock }), surroundings, clock);
-  const reload = listenForReload(surroundings, settings);
+  const reload = listenForReload(surroundings, settings, log);
   let ask: (signal: StopSignal) => void = () => {};
   const asked = new Promise<StopSignal>((resolve) => (ask = resolve));
   const stop = listenForStop(surroundings, clock, reload === null ? STOP_SIGNALS : STOP_BESIDE_RELOAD, ask);
@@ -200,10 +200,16 @@ function listenForSurprises(surroundings: Surroundings, log: Log, fault: FaultEx
 function listenForReload(
   surroundings: Surroundings,
   { auth, tlsCert }: Settings,
+  log: Log,
 ): { answerWith(server: RunningServer): void; release(): void } | null {
   if (auth === "" && tlsCert === "") return null;
   let server: RunningServer | null = null;
-  const listener = (): void => void server?.reload();
+  const { CREDENTIALS_DIRECTORY: copies } = surroundings.env;
+  const hasCopies = copies !== undefined && [auth, tlsCert].some((path) => path.startsWith(`${copies}/`));
+  const listener = (): void => {
+    if (hasCopies) log.warn("systemd copied these files when it started the service: another takes a restart");
+    void server?.reload();
+  };
   surroundings.on("SIGHUP", listener);
   return { answerWith: (started) => void (server = started), release: () => void surroundings.off("SIGHUP", listener) };
 }

@@ -116,8 +116,13 @@ async function add(given: Given, { stdout, stderr }: Surroundings): Promise<void
   const lost = await faultOfWriting(stdout, `${token}\n`);
   if (lost !== null)
     throw new LostToken(`the token ${id} is in the file and could not be printed (${lost}): revoke it`);
-  stderr.write("This token is shown once and kept nowhere. A running server takes it within seconds.\n");
+  stderr.write(
+    `This token is shown once and kept nowhere. A running server takes it within seconds, ${UNLESS_COPIED}.\n`,
+  );
 }
+
+/** Whose server does not see that the file has changed. */
+const UNLESS_COPIED = "a service of systemd when it is started again, as it has a copy of the file";
 
 /** Why a text could not be written; `null` once it is. */
 function faultOfWriting(output: Output, text: string): Promise<string | null> {
@@ -142,7 +147,8 @@ async function revoke(given: Given, { stdout }: Surroundings): Promise<void> {
   const id = idOf(given);
   await revokeToken(given.required("auth"), id, systemClock().nowMs());
   stdout.write(
-    `${id} is revoked, with the tickets that it asked for. A running server ends it within seconds.\n` +
+    `${id} is revoked, with the tickets that it asked for. A running server ends it within seconds,\n` +
+      `${UNLESS_COPIED}.\n` +
       `The file keeps under "revoked" until when; a new token may have the id.\n`,
   );
 }

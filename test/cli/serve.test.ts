@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { EventEmitter, once } from "node:events";
-import { chmodSync, existsSync, readFileSync, writeFileSync } from "node:fs";
+import { chmodSync, existsSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { connect, createServer as createSocketServer } from "node:net";
 import type { AddressInfo, Socket } from "node:net";
 import { hostname } from "node:os";
-import { join, resolve } from "node:path";
+import { dirname, join, resolve } from "node:path";
 import { describe, test } from "node:test";
 import type { TestContext } from "node:test";
 import { serve } from "../../src/cli/serve.js";
@@ -328,6 +328,19 @@ describe("the command, serving", () => {
     assert.equal((await command.ended).status, 0);
   });
 
+  test("says at SIGHUP that systemd's copy of the auth file is another's only after a restart", async (t) => {
+    const file = new AuthFile();
+    file.write();
+    const command = startStreamdir(t, [tempDir(), "--port", "0", "--log-format", "json", "--auth", file.path], {
+      env: { CREDENTIALS_DIRECTORY: dirname(file.path) },
+    });
+    await command.stdoutLine(/"serving"/);
+    command.kill("SIGHUP");
+    assert.equal(JSON.parse(await command.stderrLine(/systemd copied these files/)).level, "warn");
+    command.kill("SIGTERM");
+    assert.equal((await command.ended).status, 0);
+  });
+
   for (const signal of ["SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT"] as const) {
     test(`is ready, serves, and ends with 0 at ${signal}`, async (t) => {
       const dir = tempDir();
@@ -436,6 +449,14 @@ describe("the command, unable to serve", () => {
     const file = join(tempDir(), "file");
     writeFileSync(file, "");
     assert.ok((await refusal(t, join(file, "dir"))).includes(file));
+  });
+
+  test("ends with 1 when the directory is on a disk that is not mounted, and makes nothing there", async (t) => {
+    const link = join(tempDir(), "link");
+    const target = join(tempDir(), "mounted");
+    symlinkSync(target, link);
+    assert.match(await refusal(t, link), /link can't be used: it can't be made there, or a symbolic link leads to what is not there$/m);
+    assert.equal(existsSync(target), false);
   });
 
   test("ends with 1 when the directory can't be written", { skip: process.getuid?.() === 0 && "root writes everywhere" }, async (t) => {

@@ -168,6 +168,8 @@ export class RemoteKeys implements KeySource {
   #giveUpOld(): void {
     if (this.#isSpent || this.#keys.length === 0 || this.#ageMs() < KEYS_KEPT_MS) return;
     this.#isSpent = true;
-    this.#parts.onKeyGone();
+    const { log, place, onKeyGone } = this.#parts;
+    log.error("the keys of an issuer are given up: none could be fetched for a day", { url: place.url });
+    onKeyGone();
   }
 }

@@ -23,7 +23,7 @@ function remote() {
     debug() {},
     info: (text: string) => void warnings.push(text),
     warn: (text: string) => void warnings.push(text),
-    error() {},
+    error: (text: string) => void warnings.push(text),
   };
   const asked: { answer: (text: string) => void; fail: (error: Error) => void; signal: AbortSignal }[] = [];
   let gone = 0;
@@ -133,7 +133,11 @@ describe("the keys of an issuer at a URL", () => {
     it.clock.advance(KEYS_RETRY_MS);
     await settle(it, keySet());
     assert.equal(typeof it.find(), "object");
-    assert.deepEqual(it.warnings, ["the keys of an issuer can't be fetched", "the keys of an issuer can be fetched again"]);
+    assert.deepEqual(it.warnings, [
+      "the keys of an issuer can't be fetched",
+      "the keys of an issuer are given up: none could be fetched for a day",
+      "the keys of an issuer can be fetched again",
+    ]);
   });
 
   test("are not replaced by an answer that is no set", async () => {

@@ -275,7 +275,8 @@ async function makeDirectory(path: string, mode: number): Promise<void> {
     await make();
   } catch (error) {
     const parent = dirname(path);
-    if (errorCode(error) === "EEXIST") return;
+    // A symbolic link is in the way of mkdir, and leads to nothing where its disk is not mounted.
+    if (errorCode(error) === "EEXIST") return void (await promised((done) => stat(path, done)));
     if (errorCode(error) !== "ENOENT" || parent === path) throw error;
     await makeDirectory(parent, mode);
     await make();

@@ -22,7 +22,7 @@ let lost: Error | null = null;
 let isServer = false;
 
 async function main(): Promise<number> {
-  const args = process.argv.slice(2);
+  const args = inFlags(process.argv.slice(2));
   // A start of the server need not load all that speaks to one.
   if (VERBS.some(({ name }) => name === args[0])) return runVerb(args);
   const { TOOLS, CLIENT_VERBS } = await import("./commands.js");
@@ -30,6 +30,13 @@ async function main(): Promise<number> {
   if (tool !== undefined) return runTool(tool, args.slice(1));
   const task = CLIENT_VERBS.find(({ name }) => name === args[0]);
   return task === undefined ? runVerb(args, [...TOOLS, ...CLIENT_VERBS]) : runClient(task, args.slice(1));
+}
+
+/** `help VERB` is `VERB --help`, and `version` is `--version`: a directory of that name is `./help`. */
+function inFlags(args: readonly string[]): readonly string[] {
+  const [word, ...rest] = args;
+  if (word === "help") return [...rest, "--help"];
+  return word === "version" && rest.length === 0 ? ["--version"] : args;
 }
 
 async function runClient(task: ClientTask, args: readonly string[]): Promise<number> {

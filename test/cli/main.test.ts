@@ -26,6 +26,18 @@ describe("the command", () => {
     assert.match(served, /^Usage: streamdir \[serve/);
   });
 
+  for (const [asked, as] of [
+    ["help", "--help"],
+    ["help token add", "token add --help"],
+    ["help verify", "verify --help"],
+    ["version", "--version"],
+  ] as const)
+    test(`takes ${asked} as ${as}`, async (t) => {
+      const [one, other] = await Promise.all([asked, as].map((line) => startStreamdir(t, line.split(" ")).ended));
+      assert.equal(one?.status, 0);
+      assert.deepEqual(one, other);
+    });
+
   test("prints the version of its package and ends with 0", async (t) => {
     const { version } = JSON.parse(readFileSync(new URL("../../package.json", import.meta.url), "utf8"));
     const { status, stdout, stderr } = await startStreamdir(t, ["--version"]).ended;

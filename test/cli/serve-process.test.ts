@@ -1,8 +1,9 @@
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { closeSync, constants, openSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { describe, test, type TestContext } from "node:test";
+import { AuthFile } from "../helpers/auth-file.js";
 import { startProgram, startStreamdir } from "../helpers/process.js";
 import { tempDir } from "../helpers/temp-dir.js";
 
@@ -85,6 +86,19 @@ describe("the process of a server", () => {
     assert.equal(status, 70);
     assert.ok(lines.every(({ time, level }) => !Number.isNaN(Date.parse(time)) && typeof level === "string"));
     assert.match(lines.at(-1).fault, /^TypeError: planted/);
+  });
+
+  test("says at SIGHUP that systemd's copy of the auth file is another's only after a restart", async (t) => {
+    const file = new AuthFile();
+    file.write();
+    const command = startStreamdir(t, [tempDir(), "--port", "0", "--log-format", "json", "--auth", file.path], {
+      env: { CREDENTIALS_DIRECTORY: dirname(file.path) },
+    });
+    await command.stdoutLine(/"serving"/);
+    command.kill("SIGHUP");
+    assert.equal(JSON.parse(await command.stderrLine(/systemd copied these files/)).level, "warn");
+    command.kill("SIGTERM");
+    assert.equal((await command.ended).status, 0);
   });
 
   test("ends though nobody reads its access log", async (t) => {

@@ -4,7 +4,7 @@ import { chmodSync, existsSync, readFileSync, symlinkSync, writeFileSync } from 
 import { connect, createServer as createSocketServer } from "node:net";
 import type { AddressInfo, Socket } from "node:net";
 import { hostname } from "node:os";
-import { dirname, join, resolve } from "node:path";
+import { join, resolve } from "node:path";
 import { describe, test } from "node:test";
 import type { TestContext } from "node:test";
 import { serve } from "../../src/cli/serve.js";
@@ -324,19 +324,6 @@ describe("the command, serving", () => {
     command.kill("SIGHUP");
     assert.match(await command.stderrLine(/auth file is not taken/), /auth\.json:2/);
     assert.equal((await create()).status, 200);
-    command.kill("SIGTERM");
-    assert.equal((await command.ended).status, 0);
-  });
-
-  test("says at SIGHUP that systemd's copy of the auth file is another's only after a restart", async (t) => {
-    const file = new AuthFile();
-    file.write();
-    const command = startStreamdir(t, [tempDir(), "--port", "0", "--log-format", "json", "--auth", file.path], {
-      env: { CREDENTIALS_DIRECTORY: dirname(file.path) },
-    });
-    await command.stdoutLine(/"serving"/);
-    command.kill("SIGHUP");
-    assert.equal(JSON.parse(await command.stderrLine(/systemd copied these files/)).level, "warn");
     command.kill("SIGTERM");
     assert.equal((await command.ended).status, 0);
   });

@@ -100,7 +100,7 @@ export class TlsDoor {
       log.debug("a client's certificate was refused", {
         fault,
         ...senderOf(socket),
-        name: String(subject.CN),
+        name: String(subject.CN ?? ""),
         serialNumber,
       });
       onFailure?.("certificate");
@@ -274,7 +274,9 @@ function endsOf({ certificate, authorities }: Identity, { cert, clientCa }: TlsF
 
 /** OpenSSL believes a client only where all who have signed are there, up to one that has signed itself. */
 function rootlessOf(authorities: readonly X509Certificate[]): readonly X509Certificate[] {
-  return authorities.filter((authority) => !authorities.some((other) => authority.checkIssued(other)));
+  const isSigned = (one: X509Certificate): boolean => authorities.some((other) => one.checkIssued(other));
+  // The first look is enough for most: there may be a thousand.
+  return authorities.filter((authority) => !authority.checkIssued(authority) && !isSigned(authority));
 }
 
 function dateOf(ms: number): string {

@@ -66,6 +66,7 @@ export class Authority {
   /** The auth file that was taken last; `null` where none was. */
   #taken: TakenFile | null = null;
   #isClosed = false;
+  #isCurrent = true;
 
   private constructor(options: AuthorityOptions) {
     const { file, clock, log, watchIntervalMs } = options;
@@ -84,8 +85,9 @@ export class Authority {
       const loading = authority.#load();
       // A change while it is read is read after it.
       authority.#loading = loading.catch(() => undefined); // whoever opens is told
-      const { fault } = await loading;
+      const { fault, keyFaults } = await loading;
       if (fault !== null) throw fault;
+      authority.#isCurrent = keyFaults.length === 0;
       return authority;
     } catch (error) {
       authority.close();
@@ -156,6 +158,11 @@ export class Authority {
     return () => void this.#listeners.delete(listener);
   }
 
+  /** Whether the auth file and all key files hold as they were when they were last read. */
+  get isCurrent(): boolean {
+    return this.#isCurrent;
+  }
+
   /** Stops watching the files and fetching keys. */
   close(): void {
     this.#isClosed = true;
@@ -208,6 +215,7 @@ export class Authority {
     const { file, log } = this.#options;
     const before = this.#taken;
     const { fault, keyFaults } = await this.#load();
+    this.#isCurrent = fault === null && keyFaults.length === 0;
     const own = fault === null ? [] : [{ fault: fault.message, isUnread: fault instanceof UnreadFileError }];
     const isNews = this.#watchedFile.noteFaults([...keyFaults, ...own]);
     if (isNews) for (const { level, message, fault } of keyFaults) log[level](message, { fault });

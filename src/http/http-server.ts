@@ -171,17 +171,17 @@ export class HttpServer {
   async listen({ addresses, unixMode, reach, tls }: ListenPlan): Promise<readonly Listener[]> {
     const onSecure = (socket: TLSSocket, protocol: "h2" | "http/1.1"): void => this.#serveSecurely(socket, protocol);
     const plainAnswer = this.#responder.rawProblem(PLAIN_REQUEST);
-    const parts = { clock: this.#clock, log: this.#log, onClientAuthorities: this.#onClientAuthorities };
     const onFailure = (reason: TlsFailure): void => this.#connections.tlsFailed(reason);
     const onEnd = (endsAtMs: number): void => void (this.#connections.certificateEndsAtMs = endsAtMs);
+    const onRead = (isCurrent: boolean): void => void (this.#connections.isTlsCurrent = isCurrent);
+    const parts = { clock: this.#clock, log: this.#log, onClientAuthorities: this.#onClientAuthorities };
+    const told = { onSecure, onFailure, onEnd, onRead };
     if (tls !== null)
-      this.#door = await TlsDoor.open({ files: tls, onSecure, onFailure, onEnd, plainAnswer, ...parts }).catch(
-        (error: unknown) => {
-          // It looks for late requests since it was made.
-          this.#server.close();
-          throw error;
-        },
-      );
+      this.#door = await TlsDoor.open({ files: tls, plainAnswer, ...told, ...parts }).catch((error: unknown) => {
+        // It looks for late requests since it was made.
+        this.#server.close();
+        throw error;
+      });
     const options = {
       unixMode,
       reach,

@@ -17,6 +17,8 @@ export class ConnectionFigures {
   open = 0;
   /** When the certificate in use ends; `null` without TLS of its own. */
   certificateEndsAtMs: number | null = null;
+  /** Whether the files of TLS hold as they were read last; `null` without. */
+  isTlsCurrent: boolean | null = null;
   /** How many may be served at a time; `null` where somebody else's server listens. */
   limit: number | null = null;
   readonly #refused: Record<Crowd, number> = { all: 0, client: 0 };

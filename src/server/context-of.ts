@@ -80,7 +80,7 @@ export function contextOf(settings: Settings, parts: ContextParts): Context {
   const rates = new RequestRates(settings.rateLimit, clock);
   const connections = new ConnectionFigures();
   const eventLoop = new EventLoopMeter();
-  const measured = { registry, inFlight, liveReaders, connections, observations, accessLines, eventLoop };
+  const measured = { registry, inFlight, liveReaders, connections, observations, accessLines, eventLoop, authority };
   return {
     settings,
     registry,

@@ -1,5 +1,6 @@
 // Writes all metrics of a server as one page (docs/metrics.md).
 
+import type { Authority } from "../auth/authority.js";
 import type { InFlight } from "../http/answer/in-flight.js";
 import type { LiveReaders } from "../http/bounds/live-readers.js";
 import { PROBLEMS } from "../http/encoding/problems.js";
@@ -21,6 +22,8 @@ export interface MeasuredParts {
   /** `null` without an access log. */
   readonly accessLines: Pick<LineQueue, "dropped"> | null;
   readonly eventLoop: EventLoopMeter;
+  /** `null` without an auth file. */
+  readonly authority: Pick<Authority, "isCurrent"> | null;
 }
 
 /** Every code of a refusal, so that each has a series from the start on. */
@@ -37,6 +40,7 @@ export function metricsReport(parts: MeasuredParts): () => string {
     ]);
     addRequests(page, parts);
     addConnections(page, parts);
+    addReloads(page, parts);
     addJournal(page, parts);
     addStorage(page, parts);
     addCluster(page, parts);
@@ -101,6 +105,18 @@ function addConnections(page: Exposition, { connections }: MeasuredParts): void 
     "streamdir_tls_certificate_expiry_timestamp_seconds",
     "When the certificate in use ends; no value without --tls-cert.",
     certificateEndsAtMs === null ? [] : certificateEndsAtMs / 1000,
+  );
+}
+
+function addReloads(page: Exposition, { authority, connections }: MeasuredParts): void {
+  const reloads = [
+    { config: "auth", isCurrent: authority?.isCurrent ?? null },
+    { config: "tls", isCurrent: connections.isTlsCurrent },
+  ].filter(({ isCurrent }) => isCurrent !== null);
+  page.gauge(
+    "streamdir_config_last_reload_successful",
+    "1 where the files of a configuration were taken as they were read last, else 0.",
+    reloads.map(({ config, isCurrent }) => ({ labels: { config }, value: isCurrent === true ? 1 : 0 })),
   );
 }
 

@@ -141,6 +141,10 @@ describe("the file of an authority", () => {
     assert.equal(who(bearer(tokenOf("ci"))), "token ci");
     const [line] = lines.filter(({ level }) => level === "error");
     assert.match(String(line?.fault), /auth\.json:3: the file has the end where a value belongs$/);
+    assert.equal(authority.isCurrent, false);
+    write(authDocument());
+    assert.equal(await authority.reload(), true);
+    assert.equal(authority.isCurrent, true);
   });
 
   test("ends what it no longer says, and tells those who listen", async (context) => {

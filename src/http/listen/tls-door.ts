@@ -39,6 +39,8 @@ export interface TlsDoorOptions {
   readonly onSecure: (socket: TLSSocket, protocol: "h2" | "http/1.1") => void;
   /** Takes when the certificate in use ends, whenever one was read. */
   readonly onEnd?: (endsAtMs: number) => void;
+  /** Takes whether the files hold as they were read last. */
+  readonly onRead?: (isCurrent: boolean) => void;
   /** Takes why a connection became none of TLS. */
   readonly onFailure?: (reason: TlsFailure) => void;
   /** Takes the authorities whose clients are let in, whenever they were read; where clients are not asked, nothing. */
@@ -128,6 +130,7 @@ export class TlsDoor {
         });
       door = new TlsDoor(options, { certificate, authorities }, watched);
       door.#take();
+      options.onRead?.(true);
       return door;
     } catch (error) {
       watched.close();
@@ -199,6 +202,7 @@ export class TlsDoor {
       }
     if (this.#watched.noteFaults(faults))
       for (const { message, fault } of faults) this.#options.log.error(message, { fault });
+    this.#options.onRead?.(faults.length === 0);
     return faults.length === 0;
   }
 

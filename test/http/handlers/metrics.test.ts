@@ -1,7 +1,10 @@
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
+import { X509Certificate } from "node:crypto";
+import { readFileSync } from "node:fs";
 import { test } from "node:test";
 import { AuthFile } from "../../helpers/auth-file.js";
+import { ask, startSecure, tlsOptions } from "../../helpers/secure-server.js";
 import { requestBytes, startServer, type TestServer } from "../../helpers/test-server.js";
 
 const TEXT = { "Content-Type": "text/plain" };
@@ -102,4 +105,27 @@ test("promtool has nothing to say about the page", { skip }, async (context) => 
   await server.send("GET", "none");
   const { status, stdout, stderr } = spawnSync("promtool", ["check", "metrics"], { input: await scraped(server) });
   assert.deepEqual([status, stdout.toString(), stderr.toString()], [0, "", ""]);
+});
+
+test("what a server has of TLS and of an auth file is told, and nothing of what it has not", async (context) => {
+  const RELOADS = /^streamdir_(?:config|tls_cert).*$/gm;
+  const plain = await startServer(context);
+  assert.equal((await scraped(plain)).match(RELOADS), null);
+  const file = new AuthFile();
+  const token = file.token("prom", [{ streams: ["**"], allow: ["admin"] }]);
+  file.write();
+  const server = await startSecure(context, { auth: file.path });
+  const figures = async (): Promise<readonly (string | undefined)[]> => {
+    const { body } = await ask(server.session(), "GET", "/metrics", { headers: { authorization: `Bearer ${token}` } });
+    return body.match(RELOADS) ?? [];
+  };
+  const endsAt = Date.parse(new X509Certificate(readFileSync(tlsOptions().tlsCert)).validTo) / 1000;
+  const [ends, ...reloads] = await figures();
+  assert.equal(ends, `streamdir_tls_certificate_expiry_timestamp_seconds ${endsAt}`);
+  const told = (auth: number): readonly string[] =>
+    [`auth"} ${auth}`, 'tls"} 1'].map((end) => `streamdir_config_last_reload_successful{config="${end}`);
+  assert.deepEqual(reloads, told(1));
+  file.spoil();
+  assert.equal(await server.test.server.reload(), false);
+  assert.deepEqual((await figures()).slice(1), told(0));
 });

@@ -160,7 +160,16 @@ describe("a TLS door", () => {
   });
 
   test("keeps its certificate when the new files can't be used", async (context) => {
-    const { connect: client, replace, door, log } = await open(context, authority.issue({ commonName: "the old one" }));
+    const read: boolean[] = [];
+    const {
+      connect: client,
+      replace,
+      door,
+      log,
+    } = await open(context, authority.issue({ commonName: "the old one" }), null, {
+      onRead: (isCurrent) => read.push(isCurrent),
+      intervalMs: 3_600_000,
+    });
     replace({ cert: authority.issue().cert, key: authority.issue().key });
     assert.equal(await door.reload(), false);
     assert.ok(log.some(({ level }) => level === "error"));
@@ -168,6 +177,7 @@ describe("a TLS door", () => {
     replace(authority.issue({ commonName: "the new one" }));
     assert.equal(await door.reload(), true);
     assert.equal(subjectOf(await client()), "the new one");
+    assert.deepEqual(read, [true, false, true]);
   });
 
   /** Another CA in place of the one in `path`, and the trust in it. */

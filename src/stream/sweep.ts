@@ -26,6 +26,12 @@ const MAX_LOGGED_FAULTS = 10;
 /** Names of streams that are not in memory and come due before the next sweep: 8 MiB. More have it begin earlier. */
 const MAX_DUE_NAMES = 50_000;
 
+/** One search, of all streams or of those that have come due. */
+interface Round {
+  /** Streams at which there was one. */
+  faults: number;
+}
+
 /** What the sweeps came to. */
 export interface SweepFigures {
   /** How many have gone through all streams. */
@@ -50,8 +56,6 @@ export class Sweep {
   #stopped = false;
   #intervalMs = MIN_PAUSE_MS;
   #sweeps = 0;
-  /** Streams of the sweep under way at which there was a fault. */
-  #faults = 0;
   #lastMs = 0;
   #found: number | null = null;
 
@@ -103,13 +107,14 @@ export class Sweep {
     // Before anything is listed: what is written after it was read is remembered.
     if (!storage.streamList.isShared) this.#due.extend(startedMs + this.#untilNextMs());
     let found = 0;
-    this.#faults = 0;
+    const round: Round = { faults: 0 };
     try {
       for await (const listed of storage.list()) {
         if (this.#stopped) return;
         found += 1;
-        await this.#consider(listed);
+        await this.#consider(listed, round);
       }
+      this.#tellMore(round);
       this.#over(found, clock.nowMs() - startedMs);
     } catch (fault) {
       // What can't be asked now is asked again by the next.
@@ -126,27 +131,27 @@ export class Sweep {
     return Math.min(this.#intervalMs, this.#context.retention.maxAgeMs / SWEEPS_PER_AGE);
   }
 
-  async #consider(listed: ListedStream): Promise<void> {
+  async #consider(listed: ListedStream, round: Round): Promise<void> {
     const { clock, ttlMode, retention } = this.#context;
     const { name, config, touchedAtMs } = listed;
     const nowMs = clock.nowMs();
     const dueMs = deadlineOf(config, touchedAtMs + TOUCH_INTERVAL_MS, ttlMode);
     if (dueMs > nowMs && dueMs !== Infinity) this.#due.add(name, dueMs);
-    await this.#passingOver(name, async () => {
+    await this.#passingOver(name, round, async () => {
       const isToDo = dueMs <= nowMs || (!keepsAll(retention) && (await listed.isExcess(retention, nowMs)));
       if (isToDo && !this.#stopped && !(await this.#look(name))) this.#due.add(name, clock.nowMs());
     });
   }
 
   /** A fault at one stream is no reason to leave out those behind it. */
-  async #passingOver(name: string, look: () => Promise<void>): Promise<void> {
+  async #passingOver(name: string, round: Round, look: () => Promise<void>): Promise<void> {
     try {
       await look();
     } catch (fault) {
       // The others can't be asked either.
       if (fault instanceof StorageBusyError) throw fault;
-      this.#faults += 1;
-      if (this.#faults > MAX_LOGGED_FAULTS) return;
+      round.faults += 1;
+      if (round.faults > MAX_LOGGED_FAULTS) return;
       this.#log.error("a stream was passed over by the search for what has expired", {
         stream: name,
         fault: String(fault),
@@ -154,9 +159,12 @@ export class Sweep {
     }
   }
 
+  #tellMore({ faults }: Round): void {
+    if (faults > MAX_LOGGED_FAULTS)
+      this.#log.error("more streams were passed over by the search for what has expired", { streams: faults });
+  }
+
   #over(found: number, tookMs: number): void {
-    if (this.#faults > MAX_LOGGED_FAULTS)
-      this.#log.error("more streams were passed over by the search for what has expired", { streams: this.#faults });
     this.#sweeps += 1;
     this.#lastMs = tookMs;
     this.#found = found;
@@ -189,14 +197,16 @@ export class Sweep {
   async #lookAtDue(): Promise<void> {
     const { clock } = this.#context;
     const waiting = new Set(this.#due.take(clock.nowMs()));
+    const round: Round = { faults: 0 };
     try {
       for (const name of waiting) {
         if (this.#stopped) return;
-        await this.#passingOver(name, async () => void ((await this.#look(name)) && waiting.delete(name)));
+        await this.#passingOver(name, round, async () => void ((await this.#look(name)) && waiting.delete(name)));
       }
     } catch (fault) {
       this.#cutShort(fault);
     }
+    this.#tellMore(round);
     for (const name of waiting) this.#due.add(name, clock.nowMs());
     this.#waitForDue();
   }

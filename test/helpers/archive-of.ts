@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import { crc32 } from "node:zlib";
-import { formatHead, type StreamHead } from "../../src/cli/client/archive/stream-head.js";
+import { formatHead, type ArchivedFork, type StreamHead } from "../../src/cli/client/archive/stream-head.js";
 import { ARCHIVE_END, tarHeader, tarPadding } from "../../src/cli/client/archive/tar.js";
 
 /** An archive of one JSON stream with these lines. */
@@ -14,4 +14,9 @@ export function archiveOf(text: string, more: Partial<StreamHead> = {}): Buffer 
   );
   const file = (name: string, bytes: Buffer) => [tarHeader({ name, size: bytes.length }, 0), bytes, tarPadding(bytes.length)];
   return Buffer.concat([...file("1.json", head), ...file("1.data", data), ARCHIVE_END]);
+}
+
+/** A fork of `from` as an archive has it, which begins with `inherited`: so many messages of it, or bytes. */
+export function forkOf(from: string, at: number, inherited: string): ArchivedFork {
+  return { from, at, sha256: createHash("sha256").update(inherited).digest("hex") };
 }

@@ -7,6 +7,15 @@ import { checkedName } from "../../../protocol/names/stream-name.js";
 /** Bytes of the data file that become one append, and their CRC-32. Of JSON a piece is whole messages. */
 export type ArchivedPiece = readonly [bytes: number, crc32: number];
 
+/** The stream that a fork begins as, earlier in the archive. */
+export interface ArchivedFork {
+  readonly from: string;
+  /** How many messages of it, or bytes. */
+  readonly at: number;
+  /** Of these as a data file has them, in hexadecimal. */
+  readonly sha256: string;
+}
+
 /** What an archive says of a stream, beside its data. */
 export interface StreamHead {
   readonly format: 1;
@@ -16,8 +25,7 @@ export interface StreamHead {
   /** `null` where it has a TTL, or lives for ever. */
   readonly expiresAt: string | null;
   readonly closed: boolean;
-  /** The stream that it begins as, earlier in the archive, and how many messages of it, or bytes. */
-  readonly fork: { readonly from: string; readonly at: number } | null;
+  readonly fork: ArchivedFork | null;
   /** Of the data file, which begins behind what a fork has from its source. */
   readonly bytes: number;
   readonly pieces: readonly ArchivedPiece[];
@@ -73,8 +81,8 @@ function headOf(members: Readonly<Record<string, unknown>>): StreamHead | { read
 }
 
 /** Who appends the stream's data: the same for the same data, so that a second import goes on with the first. */
-export function importerOf({ name, sha256, pieces }: StreamHead): string {
-  const hash = createHash("sha256").update(JSON.stringify([name, sha256, pieces]));
+export function importerOf({ name, fork, sha256, pieces }: StreamHead): string {
+  const hash = createHash("sha256").update(JSON.stringify([name, fork, sha256, pieces]));
   return `import-${hash.digest("hex").slice(0, 40)}`;
 }
 
@@ -86,11 +94,11 @@ function isCountOrNull(value: unknown): value is number | null {
   return value === null || isCount(value);
 }
 
-function forkOf(value: unknown): StreamHead["fork"] | undefined {
-  if (value === null) return null;
-  if (typeof value !== "object" || value === undefined || !("from" in value) || !("at" in value)) return undefined;
-  const { from, at } = value;
-  return typeof from === "string" && isCount(at) && !("fault" in checkedName(from)) ? { from, at } : undefined;
+function forkOf(value: unknown): ArchivedFork | null | undefined {
+  if (typeof value !== "object" || value === null) return value === null ? null : undefined;
+  const { from, at, sha256 }: Readonly<Record<string, unknown>> = { ...value };
+  if (typeof from !== "string" || "fault" in checkedName(from)) return undefined;
+  return isCount(at) && typeof sha256 === "string" ? { from, at, sha256 } : undefined;
 }
 
 function piecesOf(value: unknown): readonly ArchivedPiece[] | null {

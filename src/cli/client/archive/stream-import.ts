@@ -10,7 +10,7 @@ import { isRefused, refusal, type Failure } from "../remote/failure.js";
 import type { Answer } from "../remote/http-client.js";
 import { streamCalled, type Session } from "../session/session.js";
 import { StreamData } from "./stream-data.js";
-import { importerOf, type StreamHead } from "./stream-head.js";
+import { importerOf, type ArchivedFork, type StreamHead } from "./stream-head.js";
 
 /** What became of a stream, or in a dry run would become of it. */
 export interface ImportOutcome {
@@ -62,8 +62,16 @@ export class StreamImport {
   /** Makes the stream, or finds out why not. Fails only where the whole import can't go on. */
   async begin(): Promise<Failure | null> {
     const { server } = this.#session;
-    const { name, fork } = this.#head;
+    const { name, fork, expiresAt } = this.#head;
+    if (expiresAt !== null && Date.parse(expiresAt) <= Date.now())
+      return this.#refuse(`its time was over at ${expiresAt}`);
     if (this.#isDryRun) return this.#foresee();
+    if (fork !== null) {
+      const there = await server.askStream({ method: "HEAD", target: server.target(name) });
+      if (there.kind === "failure") return there;
+      const failed = there.status === 200 ? "right" : await this.#checkSource(fork);
+      if (failed !== "right") return failed;
+    }
     const answer = await server.askStream({ method: "PUT", target: server.target(name), headers: this.#creation() });
     if (answer.kind === "failure") return answer;
     if (answer.status === 404 && fork !== null)
@@ -123,14 +131,29 @@ export class StreamImport {
       return this.#compare();
     }
     if (head.status !== 404) return this.#refused(refusal(head, this.#about));
-    if (fork !== null && !this.#made.has(fork.from)) {
-      const source = await server.askStream({ method: "HEAD", target: server.target(fork.from) });
-      if (source.kind === "failure") return source;
-      if (source.status === 404) return this.#refuse(`its source ${JSON.stringify(fork.from)} is not there`);
-      if (source.status !== 200) return this.#refused(refusal(source, streamCalled(fork.from)));
-    }
+    const failed = fork === null || this.#made.has(fork.from) ? "right" : await this.#checkSource(fork);
+    if (failed !== "right") return failed;
     this.#made.add(name);
     return null;
+  }
+
+  /** Whether the source still begins with what the fork has from it: another stream may have its name, or less be left. */
+  async #checkSource({ from, at, sha256 }: ArchivedFork): Promise<Failure | "right" | null> {
+    const { contentType } = this.#head;
+    const source = new StreamData(this.#session, from, contentType);
+    const inherited = new Inherited(contentType, at);
+    while (inherited.left > 0) {
+      const part = await source.next();
+      if (part === null) break;
+      if (part.kind === "failure") {
+        if (part.status === EXIT.missing) return this.#refuse(`its source ${JSON.stringify(from)} is not there`);
+        return this.#refused(part);
+      }
+      inherited.take(part.bytes);
+    }
+    return inherited.is(sha256)
+      ? "right"
+      : this.#refuse(`its source ${JSON.stringify(from)} has another beginning here`);
   }
 
   #creation(): Readonly<Record<string, string>> {
@@ -184,29 +207,27 @@ export class StreamImport {
     const data = new StreamData(this.#session, name, contentType);
     const hash = createHash("sha256");
     const beginning = new Beginning(pieces);
-    let [inherited, seen, isClosed] = [fork?.at ?? 0, 0, false];
+    const inherited = new Inherited(contentType, fork?.at ?? 0);
+    let [seen, isClosed] = [0, false];
     for (let part = await data.next(); part !== null; part = await data.next()) {
       if (part.kind === "failure") return this.#refused(part);
-      const skipped = isJsonContentType(contentType)
-        ? messagesLength(part.bytes, inherited)
-        : bytesLength(part.bytes, inherited);
-      inherited -= skipped.count;
-      const own = part.bytes.subarray(skipped.length);
+      const own = inherited.take(part.bytes);
       hash.update(own);
       beginning.take(own);
       seen += own.length;
       isClosed = part.isClosed;
     }
-    const isBare = seen === 0 && inherited === 0 && !isClosed;
+    const isSame = fork === null || inherited.is(fork.sha256);
+    const isBare = seen === 0 && isSame && !isClosed;
     if (this.#mayBegin && isBare && (bytes > 0 || closed)) {
       this.#outcome = outcome("imported");
       this.#produceFrom(0);
       return null;
     }
     this.#outcome = outcome("there");
-    if (seen === bytes && hash.digest("hex") === sha256 && isClosed === closed) return null;
+    if (isSame && seen === bytes && hash.digest("hex") === sha256 && isClosed === closed) return null;
     // Whether an import has stored these pieces, only an append would tell: a dry run makes none.
-    const isCutOff = this.#isDryRun && beginning.hasWholePieces && !isClosed;
+    const isCutOff = this.#isDryRun && isSame && beginning.hasWholePieces && !isClosed;
     if (!isCutOff) return this.#refuse("a stream of this name is there, with other data or a part of it");
     this.#outcome = outcome("continued");
     return null;
@@ -243,6 +264,32 @@ export class StreamImport {
   #refuse(why: string, status: number = EXIT.refused): null {
     this.#outcome = outcome("refused", why, status === EXIT.noRight ? status : EXIT.refused);
     return null;
+  }
+}
+
+/** What a stream begins with, that it has from another. */
+class Inherited {
+  readonly #isJson: boolean;
+  readonly #hash = createHash("sha256");
+  /** Messages that have not come yet, or bytes. */
+  left: number;
+
+  constructor(contentType: string, units: number) {
+    this.#isJson = isJsonContentType(contentType);
+    this.left = units;
+  }
+
+  /** Takes the next bytes; returns those behind. */
+  take(bytes: Buffer): Buffer {
+    const { length, count } = this.#isJson ? messagesLength(bytes, this.left) : bytesLength(bytes, this.left);
+    this.left -= count;
+    this.#hash.update(bytes.subarray(0, length));
+    return bytes.subarray(length);
+  }
+
+  /** Whether all came, and had this checksum. Called once. */
+  is(sha256: string): boolean {
+    return this.left === 0 && this.#hash.digest("hex") === sha256;
   }
 }
 

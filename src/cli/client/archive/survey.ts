@@ -11,7 +11,7 @@ import { lifetimeOf } from "../streams/info.js";
 import type { ListedStream } from "../streams/listing.js";
 import { cutIntoPieces } from "./piece-cuts.js";
 import { StreamData } from "./stream-data.js";
-import type { ArchivedPiece, StreamHead } from "./stream-head.js";
+import type { ArchivedFork, ArchivedPiece, StreamHead } from "./stream-head.js";
 
 /** What a first reading found. */
 export interface Surveyed {
@@ -70,8 +70,7 @@ export async function survey(
     onBytes(part.bytes.length);
   }
   const bytes = pieces.reduce((sum, [length]) => sum + length, 0);
-  const fork =
-    source === null || shared === null || shared.units === 0 ? null : { from: source.name, at: shared.units };
+  const fork = shared?.fork ?? null;
   const lifetime = stream.bytes === null ? await lifetimeAfterRead(session, name) : stream;
   if ("kind" in lifetime) return lifetime;
   const { ttlSeconds } = lifetime;
@@ -97,19 +96,27 @@ async function lifetimeAfterRead(
 
 /** Finds how much a fork and its source begin with alike. */
 class SharedBeginning {
+  readonly #name: string;
   readonly #source: StreamData;
+  readonly #hash = createHash("sha256");
   readonly #isJson: boolean;
   /** How much of the source may still be compared. */
   #left: number;
   #bytes: Buffer = Buffer.alloc(0);
   #hasEnded = false;
   /** Messages that both have, or bytes. */
-  units = 0;
+  #units = 0;
 
   constructor(session: Session, { name, whole }: Source, contentType: string) {
+    this.#name = name;
     this.#source = new StreamData(session, name, contentType);
     this.#isJson = isJsonContentType(contentType);
     this.#left = whole;
+  }
+
+  /** What both begin with; `null` for nothing. Called once, when all was taken. */
+  get fork(): ArchivedFork | null {
+    return this.#units === 0 ? null : { from: this.#name, at: this.#units, sha256: this.#hash.digest("hex") };
   }
 
   /** How many bytes of the fork's next part its source has too. */
@@ -134,7 +141,9 @@ class SharedBeginning {
     }
     const whole = this.#isJson ? part.lastIndexOf(LINE_FEED, common - 1) + 1 : common;
     const kept = common === 0 ? 0 : whole;
-    this.units += this.#isJson ? messagesLength(part.subarray(0, kept), Infinity).count : kept;
+    const alike = part.subarray(0, kept);
+    this.#hash.update(alike);
+    this.#units += this.#isJson ? messagesLength(alike, Infinity).count : kept;
     return kept;
   }
 }

@@ -9,7 +9,7 @@ const HEAD: StreamHead = {
   ttlSeconds: 60,
   expiresAt: null,
   closed: true,
-  fork: { from: "chat/0", at: 3 },
+  fork: { from: "chat/0", at: 3, sha256: "abc" },
   bytes: 5,
   pieces: [
     [2, 1],
@@ -40,7 +40,8 @@ for (const [change, fault] of [
   [{ closed: "yes" }, /lacks contentType, closed or sha256/],
   [{ ttlSeconds: -1 }, /ttlSeconds/],
   [{ expiresAt: 1 }, /expiresAt/],
-  [{ fork: { from: "/a", at: 1 } }, /fork/],
+  [{ fork: { from: "/a", at: 1, sha256: "abc" } }, /fork/],
+  [{ fork: { from: "a", at: 1 } }, /fork/],
   [{ fork: undefined }, /fork/],
   [{ bytes: 6 }, /pieces/],
   [{ pieces: [[5]] }, /pieces/],

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import test, { after, describe } from "node:test";
 import { crc32 } from "node:zlib";
 import { ARCHIVE_END } from "../../../../src/cli/client/archive/tar.js";
-import { archiveOf as archive } from "../../../helpers/archive-of.js";
+import { archiveOf as archive, forkOf } from "../../../helpers/archive-of.js";
 import { VerbServer } from "../../../helpers/client-verb.js";
 
 const server = new VerbServer({ after });
@@ -19,7 +19,7 @@ for (const [title, before, bytes, status, line] of [
   [
     "a fork without its source",
     [],
-    archive("1\n", { name: "fork", fork: { from: "none", at: 1 } }),
+    archive("1\n", { name: "fork", fork: forkOf("none", 1, "1\n") }),
     65,
     'refused   fork: its source "none" is not there\n',
   ],
@@ -49,16 +49,54 @@ for (const [title, before, bytes, status, line] of [
 
 test("a stream is a fork again, with the same messages", async () => {
   await server.done(["append", "source", "--json", "--create"], "1\n2\n3\n");
-  const bytes = archive("4\n", { name: "branch", fork: { from: "source", at: 2 } });
+  const bytes = archive("4\n", { name: "branch", fork: forkOf("source", 2, "1\n2\n") });
   for (const what of ["imported  ", "there     "]) assert.equal((await server.run(["import"], { stdin: bytes })).stdout, `${what}branch\n`);
   assert.equal(await server.done(["cat", "branch"]), "1\n2\n4\n");
   const dry = await server.run(["import", "--dry-run"], { stdin: bytes });
   assert.equal(dry.stdout, "there     branch\n");
 });
 
+for (const [title, args, data, contentType, fork] of [
+  ["bytes", ["--lines"], "of another chat\n", "text/plain", forkOf("bytes", 4, "this")],
+  ["fewer bytes", ["--lines"], "th\n", "text/plain", forkOf("fewer bytes", 4, "this")],
+  ["messages", ["--json"], "1\n7\n", "application/json", forkOf("messages", 2, "1\n2\n")],
+  ["fewer messages", ["--json"], "1\n", "application/json", forkOf("fewer messages", 2, "1\n2\n")],
+] as const)
+  test(`a stream is no fork of one of its source's name that has other ${title}`, async () => {
+    await server.done(["append", title, "--create", ...args], data);
+    const bytes = archive("4\n", { name: `of ${title}`, contentType, fork });
+    const refused = `refused   of ${title}: its source "${title}" has another beginning here\n`;
+    for (const options of [["--dry-run"], []]) {
+      const { status, stdout } = await server.run(["import", ...options], { stdin: bytes });
+      assert.deepEqual([status, stdout], [65, refused]);
+    }
+    assert.equal((await server.run(["info", `of ${title}`])).status, 66);
+    // One that is there is not it either, though it has the same data of its own.
+    await server.done(["fork", title, `of ${title}`]);
+    await server.done(["append", `of ${title}`], "4\n");
+    for (const options of [["--dry-run"], []]) {
+      const { status, stdout } = await server.run(["import", ...options], { stdin: bytes });
+      assert.equal(status, 65, stdout);
+    }
+  });
+
+test("a stream whose time is over is not made again, and its forks are told to lack it", async () => {
+  const expiresAt = "2020-01-01T00:00:00Z";
+  const source = archive("1\n", { name: "over", expiresAt });
+  const bytes = Buffer.concat([
+    source.subarray(0, -ARCHIVE_END.length),
+    archive("2\n", { name: "of over", fork: forkOf("over", 1, "1\n") }),
+  ]);
+  for (const options of [["--dry-run"], []]) {
+    const { status, stdout } = await server.run(["import", ...options], { stdin: bytes });
+    const lines = [`over: its time was over at ${expiresAt}`, 'of over: its source "over" is not there'];
+    assert.deepEqual([status, stdout], [65, lines.map((line) => `refused   ${line}\n`).join("")]);
+  }
+});
+
 test("a dry run knows the sources that the import would have made", async () => {
   const source = archive("1\n", { name: "will-be" });
-  const fork = archive("2\n", { name: "will-be-fork", fork: { from: "will-be", at: 1 } });
+  const fork = archive("2\n", { name: "will-be-fork", fork: forkOf("will-be", 1, "1\n") });
   const both = Buffer.concat([source.subarray(0, -ARCHIVE_END.length), fork]);
   const { status, stdout } = await server.run(["import", "--dry-run"], { stdin: both });
   assert.deepEqual([status, stdout], [0, "imported  will-be\nimported  will-be-fork\n"]);

@@ -5,6 +5,7 @@ import { PIECE_BYTES } from "../../../../src/cli/client/archive/piece-cuts.js";
 import { survey, type Source } from "../../../../src/cli/client/archive/survey.js";
 import { clientTask, type Session } from "../../../../src/cli/client/session/session.js";
 import { Given } from "../../../../src/cli/command/task.js";
+import { forkOf } from "../../../helpers/archive-of.js";
 import { VerbServer } from "../../../helpers/client-verb.js";
 
 const server = new VerbServer({ after }, { chunkBytes: 1024 });
@@ -49,7 +50,7 @@ test("of a fork only what its source does not have is kept, message by message",
     await server.done(["fork", "s", name, "--skip", String(at)]);
     await server.done(["append", name], '"line other"\n');
     const { head } = await surveyed(name, { name: "s", whole });
-    assert.deepEqual(head.fork, { from: "s", at });
+    assert.deepEqual(head.fork, forkOf("s", at, lines(0, at)));
     assert.equal(head.bytes, '"line other"\n'.length);
   }
 });
@@ -58,7 +59,7 @@ test("a fork that has what its source got later begins there only as far as the 
   await server.done(["append", "grows", "--json", "--create"], lines(0, 10));
   await server.done(["fork", "grows", "grown"]);
   const { head } = await surveyed("grown", { name: "grows", whole: Buffer.byteLength(lines(0, 4)) });
-  assert.deepEqual(head.fork, { from: "grows", at: 4 });
+  assert.deepEqual(head.fork, forkOf("grows", 4, lines(0, 4)));
   assert.equal(head.bytes, Buffer.byteLength(lines(4, 10)));
 });
 
@@ -68,7 +69,7 @@ test("a fork of bytes is cut at the byte", async () => {
   await server.done(["append", "b-fork", "--lines"], "three\n");
   const { head, whole } = await surveyed("b-fork", { name: "b", whole: 8 });
   // What both go on with alike counts as the source's.
-  assert.deepEqual([head.fork, head.bytes, whole], [{ from: "b", at: 5 }, 5, 10]);
+  assert.deepEqual([head.fork, head.bytes, whole], [forkOf("b", 5, "one t"), 5, 10]);
 });
 
 test("a stream that has nothing in common is no fork in the archive", async () => {

@@ -22,7 +22,8 @@ let lost: Error | null = null;
 let isServer = false;
 
 async function main(): Promise<number> {
-  const args = inFlags(process.argv.slice(2));
+  const args = process.argv.slice(2);
+  if (args[0] === "help") return runHelp(args.slice(1));
   // A start of the server need not load all that speaks to one.
   if (VERBS.some(({ name }) => name === args[0])) return runVerb(args);
   const { TOOLS, CLIENT_VERBS } = await import("./commands.js");
@@ -32,11 +33,19 @@ async function main(): Promise<number> {
   return task === undefined ? runVerb(args, [...TOOLS, ...CLIENT_VERBS]) : runClient(task, args.slice(1));
 }
 
-/** `help VERB` is `VERB --help`, and `version` is `--version`: a directory of that name is `./help`. */
-function inFlags(args: readonly string[]): readonly string[] {
-  const [word, ...rest] = args;
-  if (word === "help") return [...rest, "--help"];
-  return word === "version" && rest.length === 0 ? ["--version"] : args;
+/** `help VERB` is `VERB --help`: a directory of that name is `./help`. */
+async function runHelp(words: readonly string[]): Promise<number> {
+  const [word] = words;
+  const { TOOLS, CLIENT_VERBS } = await import("./commands.js");
+  const tool = TOOLS.find(({ name }) => name === word);
+  if (tool !== undefined) return runTool(tool, [...words.slice(1), "--help"]);
+  if (words.length > 1) return refuse(`streamdir help takes one command, not "${oneLine(words.join(" "))}"`);
+  const task = CLIENT_VERBS.find(({ name }) => name === word);
+  if (task !== undefined) return runClient(task, ["--help"]);
+  const isVerb = word === undefined || VERBS.some(({ name }) => name === word);
+  return isVerb
+    ? runVerb([...words, "--help"])
+    : refuse(`unknown command "${oneLine(word)}"; streamdir --help lists them`);
 }
 
 async function runClient(task: ClientTask, args: readonly string[]): Promise<number> {

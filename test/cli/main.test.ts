@@ -30,7 +30,7 @@ describe("the command", () => {
     ["help", "--help"],
     ["help token add", "token add --help"],
     ["help verify", "verify --help"],
-    ["version", "--version"],
+    ["help tail", "tail --help"],
   ] as const)
     test(`takes ${asked} as ${as}`, async (t) => {
       const [one, other] = await Promise.all([asked, as].map((line) => startStreamdir(t, line.split(" ")).ended));
@@ -47,6 +47,8 @@ describe("the command", () => {
   const wrong: readonly [args: readonly string[], env: Readonly<Record<string, string>>, line: string][] = [
     [["--port", "x"], {}, '--port must be from 0 to 65535, not "x"'],
     [["tail"], {}, "streamdir tail needs NAME"],
+    [["help", "dir"], {}, 'unknown command "dir"; streamdir --help lists them'],
+    [["help", "tail", "dir"], {}, 'streamdir help takes one command, not "tail dir"'],
     [["--port", "0", "tail"], {}, "a command stands before all flags: streamdir tail; a directory of that name is ./tail"],
     [
       ["rm", "p", "--yes"],

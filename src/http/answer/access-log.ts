@@ -17,6 +17,7 @@ const OFFSET = "offset=";
 const ASKED_OFFSET = /^(?:-1|now|\d{16}_\d{16})$/;
 /** How long the difference between the two clocks is believed. */
 const SYNC_MS = 1000;
+const MANY: ReadonlySet<number> = new Set([KIND.append, KIND.read, KIND["long-poll"]]);
 /** In place of a status: none is written. */
 const NO_STATUS = -1;
 
@@ -148,7 +149,7 @@ export class AccessLog {
       writeExtent(line, exchange, last, isFollowed);
     }
     line.addTenths(Math.round(tookMs * 10));
-    if (tellsClient(exchange)) writeClient(line, exchange.client);
+    if (tellsClient(exchange.kind, status)) writeClient(line, exchange.client);
     line.addByte(CLOSING_BRACE);
     this.#queue.end();
   }
@@ -207,9 +208,9 @@ function repeatLast(line: LineBytes, exchange: Exchange, last: LastLine, status:
   return true;
 }
 
-/** All but reads and appends that went well: those are many, and nobody asks whose they were. */
-function tellsClient({ kind, status }: Exchange): boolean {
-  return status === 0 || status >= 400 || (kind !== KIND.read && kind !== KIND.append);
+/** All but what is most of a server's work, and went well. */
+function tellsClient(kind: number, status: number): boolean {
+  return status === 0 || status >= 400 || !MANY.has(kind);
 }
 
 /** Where a request came from; nothing for a Unix socket. */

@@ -11,12 +11,15 @@ const MAX_PEM_BYTES = 1024 * 1024;
 export const DAY_MS: number = 24 * 60 * 60 * 1000;
 /** How long before its end a certificate is worth a warning: automatic renewals are done by then. */
 const WARN_DAYS = 14;
+/** Of one that is made for days, the last part of its life. */
+const WARN_SHARE = 1 / 4;
 
 /** The server's certificate and its key, in PEM, and checked. */
 export interface Certificate {
   readonly cert: string;
   readonly key: string;
-  /** When the certificate ends. */
+  /** When the certificate begins to hold, and when it ends. */
+  readonly beginsAtMs: number;
   readonly endsAtMs: number;
 }
 
@@ -38,7 +41,7 @@ export async function readCertificate(files: Pick<TlsFiles, "cert" | "key">): Pr
     throw new CertificateError(`The key in ${files.key} is not that of the certificate in ${files.cert}`);
   // All that the chain has beside its first certificate, and what OpenSSL finds too weak.
   parse(files.cert, () => createSecureContext({ cert, key }));
-  return { cert, key, endsAtMs: Date.parse(parsed.validTo) };
+  return { cert, key, beginsAtMs: Date.parse(parsed.validFrom), endsAtMs: Date.parse(parsed.validTo) };
 }
 
 /** Reads the authorities of clients. Throws {@link CertificateError}. */
@@ -73,8 +76,12 @@ function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
-/** Whether a certificate that ends at `endsAtMs` is worth a warning at `nowMs`; `null` for not yet. */
-export function warningOf(endsAtMs: number, nowMs: number): "soon" | "over" | null {
+/** Whether the end of a certificate is worth a warning at `nowMs`; `null` for not yet. */
+export function warningOf(
+  { beginsAtMs, endsAtMs }: Pick<Certificate, "beginsAtMs" | "endsAtMs">,
+  nowMs: number,
+): "soon" | "over" | null {
   if (endsAtMs <= nowMs) return "over";
-  return endsAtMs - nowMs < WARN_DAYS * DAY_MS ? "soon" : null;
+  const beforeMs = Math.min(WARN_DAYS * DAY_MS, (endsAtMs - beginsAtMs) * WARN_SHARE);
+  return endsAtMs - nowMs < beforeMs ? "soon" : null;
 }

@@ -7,7 +7,7 @@ import type { TlsFailure } from "../../metrics/connection-figures.js";
 import type { Clock, Timer } from "../../ops/clock.js";
 import type { Log } from "../../ops/log.js";
 import { isReadFailure, WatchedFile, type FileFault } from "../../ops/watched-file.js";
-import { plainSocketOf } from "../node/plain-socket-of.js";
+import { clientAddressBelow, plainSocketOf } from "../node/plain-socket-of.js";
 import { CertificateError, DAY_MS, readAuthorities, readCertificate, warningOf } from "./certificate.js";
 import type { Certificate, TrustedAuthorities } from "./certificate.js";
 import type { TlsFiles } from "./plan.js";
@@ -96,13 +96,14 @@ export class TlsDoor {
       // Where it is not known whose handshake is done, none is cut.
       if (plain === null) this.#shaking.clear();
       else this.#shaking.delete(plain);
+      socket.allowHalfOpen = true;
       const fault = faultOfClient(socket);
       if (fault === null) return onSecure(socket, socket.alpnProtocol === "h2" ? "h2" : "http/1.1");
       const { subject, serialNumber } = socket.getPeerCertificate();
       log.debug("a client's certificate was refused", {
         fault,
         ...senderOf(socket),
-        name: String(subject.CN ?? ""),
+        ...("CN" in subject ? { name: String(subject.CN) } : {}),
         serialNumber,
       });
       onFailure?.("certificate");
@@ -142,6 +143,10 @@ export class TlsDoor {
   accept(socket: Socket): void {
     this.#shaking.add(socket);
     socket.on("close", () => this.#shaking.delete(socket));
+    // Asked for once, an address is there when the connection is over.
+    void socket.remoteAddress;
+    // Who ends a side before the handshake is done has left.
+    socket.allowHalfOpen = false;
     this.#server.emit("connection", socket);
   }
 
@@ -233,8 +238,8 @@ export class TlsDoor {
     const { clock, log, files } = this.#options;
     const nowMs = clock.nowMs();
     const ends = endsOf(this.#identity, files);
-    for (const { lines, file, endsAtMs, name } of ends) {
-      const warning = warningOf(endsAtMs, nowMs);
+    for (const { lines, file, beginsAtMs, endsAtMs, name } of ends) {
+      const warning = warningOf({ beginsAtMs, endsAtMs }, nowMs);
       if (warning !== null) log.warn(lines[warning], { file, ...name, endsAt: dateOf(endsAtMs) });
     }
     const nextMs = Math.min(DAY_MS, ...ends.map(({ endsAtMs }) => endsAtMs - nowMs).filter((ms) => ms > 0));
@@ -260,16 +265,19 @@ function contextOf({ certificate: { cert, key }, authorities }: Identity): TlsOp
 interface End {
   readonly lines: typeof OWN_END | typeof AUTHORITY_END;
   readonly file: string;
+  readonly beginsAtMs: number;
   readonly endsAtMs: number;
   readonly name: Readonly<Record<string, string>>;
 }
 
 function endsOf({ certificate, authorities }: Identity, { cert, clientCa }: TlsFiles): readonly End[] {
-  const own = { lines: OWN_END, file: cert, endsAtMs: certificate.endsAtMs, name: {} };
+  const { beginsAtMs, endsAtMs } = certificate;
+  const own = { lines: OWN_END, file: cert, beginsAtMs, endsAtMs, name: {} };
   if (authorities === null || clientCa === null) return [own];
-  const ofClients = authorities.certificates.map(({ subject, validTo }) => ({
+  const ofClients = authorities.certificates.map(({ subject, validFrom, validTo }) => ({
     lines: AUTHORITY_END,
     file: clientCa,
+    beginsAtMs: Date.parse(validFrom),
     endsAtMs: Date.parse(validTo),
     name: { name: subject },
   }));
@@ -278,9 +286,15 @@ function endsOf({ certificate, authorities }: Identity, { cert, clientCa }: TlsF
 
 /** OpenSSL believes a client only where all who have signed are there, up to one that has signed itself. */
 function rootlessOf(authorities: readonly X509Certificate[]): readonly X509Certificate[] {
-  const isSigned = (one: X509Certificate): boolean => authorities.some((other) => one.checkIssued(other));
-  // The first look is enough for most: there may be a thousand.
-  return authorities.filter((authority) => !authority.checkIssued(authority) && !isSigned(authority));
+  // Nearly all have signed themselves, and there may be a thousand.
+  let rooted = authorities.filter(({ subject, issuer }) => subject === issuer);
+  let others = authorities.filter(({ subject, issuer }) => subject !== issuer);
+  while (rooted.length > 0) {
+    const below = others.filter((one) => rooted.some((above) => one.checkIssued(above)));
+    others = others.filter((one) => !below.includes(one));
+    rooted = below;
+  }
+  return others;
 }
 
 function dateOf(ms: number): string {
@@ -288,8 +302,9 @@ function dateOf(ms: number): string {
 }
 
 /** Whose connection it is, for the log. */
-function senderOf({ remoteAddress }: Pick<Socket, "remoteAddress">): { readonly client?: string } {
-  return remoteAddress === undefined ? {} : { client: remoteAddress };
+function senderOf(socket: TLSSocket): { readonly client?: string } {
+  const client = clientAddressBelow(socket);
+  return client === undefined ? {} : { client };
 }
 
 /** What is wrong with the certificate of a client that has one; `null` for nothing, and for a client without. */

@@ -9,6 +9,16 @@ import type { TLSSocket } from "node:tls";
 
 /** The connection that `socket` was made of; `null` where that is not known, or takes no bytes any more. */
 export function plainSocketOf(socket: TLSSocket): Socket | null {
+  const parent = parentOf(socket);
+  return parent?.writable === true ? parent : null;
+}
+
+/** The address of a client, which only the connection knows that its TLS connection was made of once both are over. */
+export function clientAddressBelow(socket: TLSSocket): string | undefined {
+  return parentOf(socket)?.remoteAddress ?? socket.remoteAddress;
+}
+
+function parentOf(socket: TLSSocket): Socket | null {
   const parent: unknown = Reflect.get(socket, "_parent");
-  return parent instanceof Socket && parent.writable ? parent : null;
+  return parent instanceof Socket ? parent : null;
 }

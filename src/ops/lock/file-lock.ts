@@ -23,35 +23,40 @@ export async function withFileLock<T>(
   patienceMs = LOCK_PATIENCE_MS,
 ): Promise<T> {
   const lock = `${await targetOf(path)}.lock`;
-  await takeLock(lock, performance.now() + patienceMs);
+  const id = await takeLock(lock, performance.now() + patienceMs);
   try {
     return await change();
   } finally {
-    await unlink(lock);
+    // Somebody may have removed it, as it was said to be one that nobody has: then another's stands there, or none.
+    if ((await holderOf(lock))?.id === id) await unlink(lock);
   }
 }
 
-async function takeLock(lock: string, untilMs: number): Promise<void> {
+/** Resolves to the id of the lock. */
+async function takeLock(lock: string, untilMs: number): Promise<string> {
   for (;;) {
-    if (await makeLock(lock)) return;
+    const made = await makeLock(lock);
+    if (made !== null) return made;
     const holder = await holderOf(lock);
-    if (holder !== null && (await isGone(holder)) && (await takeOver(lock, holder, untilMs))) return;
+    const taken = holder !== null && (await isGone(holder)) ? await takeOver(lock, holder, untilMs) : null;
+    if (taken !== null) return taken;
     if (performance.now() > untilMs)
       throw new Error(`${lock} is there: another command changes the file; if none runs, remove ${lock}`);
     await new Promise((resolve) => setTimeout(resolve, POLL_MS));
   }
 }
 
-/** False where somebody has made it. */
-async function makeLock(lock: string): Promise<boolean> {
+/** Its id; `null` where somebody has made it. */
+async function makeLock(lock: string): Promise<string | null> {
   const file = await open(lock, "wx", LOCK_MODE).catch((error: unknown) => {
     if (hasCode(error, "EEXIST")) return null;
     throw error;
   });
-  if (file === null) return false;
+  if (file === null) return null;
   try {
-    await file.writeFile(`${JSON.stringify(await thisHolder())}\n`);
-    return true;
+    const holder = await thisHolder();
+    await file.writeFile(`${JSON.stringify(holder)}\n`);
+    return holder.id;
   } catch (error) {
     await unlink(lock).catch(() => undefined); // what failed is told by what is thrown
     throw error;
@@ -61,18 +66,18 @@ async function makeLock(lock: string): Promise<boolean> {
 }
 
 /**
- * Puts a lock of this process in the place of one that a dead process left; false where another did so. Who has the
+ * Puts a lock of this process in the place of one that a dead process left; `null` where another did so. Who has the
  * lock named after that process's id of its own, and still finds that process in the lock, is the only one to rename.
  */
-async function takeOver(lock: string, { id }: Holder, untilMs: number): Promise<boolean> {
+async function takeOver(lock: string, { id }: Holder, untilMs: number): Promise<string | null> {
   const own = `${lock}.${id}`;
-  await takeLock(own, untilMs);
+  const taken = await takeLock(own, untilMs);
   if ((await holderOf(lock))?.id === id) {
     await rename(own, lock);
-    return true;
+    return taken;
   }
   await unlink(own);
-  return false;
+  return null;
 }
 
 /** Who made a lock. */

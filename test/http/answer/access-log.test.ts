@@ -85,7 +85,7 @@ test("a line has where its request came from, unless it was a read or an append 
     ["create", 201, client],
     ["append", 204, undefined],
     ["read", 200, undefined],
-    ["long-poll", 200, client],
+    ["long-poll", 200, undefined],
     ["head", 200, client],
     ["append", 404, client],
     ["read", 404, client],

@@ -14,12 +14,13 @@ function file(text: string): string {
   return path;
 }
 
-test("a certificate and its key are read, with the end of the certificate", async () => {
+test("a certificate and its key are read, with beginning and end of the certificate", async () => {
   const authority = makeAuthority();
   const until = new Date(Math.floor(Date.now() / 1000) * 1000 + DAY_MS);
-  const { cert, key } = authority.issue({ until });
+  const from = new Date(until.getTime() - 3 * DAY_MS);
+  const { cert, key } = authority.issue({ from, until });
   const read = await readCertificate({ cert: file(cert + authority.ca), key: file(key) });
-  assert.deepEqual(read, { cert: cert + authority.ca, key, endsAtMs: until.getTime() });
+  assert.deepEqual(read, { cert: cert + authority.ca, key, beginsAtMs: from.getTime(), endsAtMs: until.getTime() });
 });
 
 test("the authorities of clients are read, all that a file has", async () => {
@@ -48,9 +49,15 @@ test("files that can't be used are refused with their names", async () => {
     await assert.rejects(readAuthorities(path), (error) => error instanceof CertificateError && message.test(error.message));
 });
 
-test("a certificate that ends within 14 days, or has ended, is warned of", () => {
+test("a certificate that ends within 14 days, or in the last quarter of a shorter life, or has ended, is warned of", () => {
   const nowMs = 1_000_000;
-  assert.equal(warningOf(nowMs + 14 * DAY_MS, nowMs), null);
-  assert.equal(warningOf(nowMs + 14 * DAY_MS - 1, nowMs), "soon");
-  assert.equal(warningOf(nowMs, nowMs), "over");
+  for (const [days, warnedDays] of [
+    [90, 14],
+    [56, 14],
+    [8, 2],
+  ] as const) {
+    const at = (endsAtMs: number) => warningOf({ beginsAtMs: endsAtMs - days * DAY_MS, endsAtMs }, nowMs);
+    const firstMs = nowMs + warnedDays * DAY_MS;
+    assert.deepEqual([at(firstMs), at(firstMs - 1), at(nowMs + 1), at(nowMs)], [null, "soon", "soon", "over"], `${days} days`);
+  }
 });

@@ -20,6 +20,7 @@ import { WatchedClock } from "../../helpers/test-server.js";
 import { Barrier } from "../../helpers/watched-files.js";
 
 const DAY_MS = 86_400_000;
+const LONG_AGO = new Date(Date.now() - 100 * DAY_MS);
 
 const authority = makeAuthority();
 
@@ -139,6 +140,22 @@ describe("a TLS door", () => {
       );
       assert.deepEqual(failures, ["plain"]);
       assert.equal(await said(await client()), "http/1.1");
+    });
+
+  for (const [how, leave] of [
+    ["ends its side", (socket: Socket) => void socket.end()],
+    ["resets its connection", (socket: Socket) => void socket.resetAndDestroy()],
+  ] as const)
+    test(`counts a client that ${how} in its handshake at once, and tells whose it was`, async (context) => {
+      const failed = new Barrier();
+      const { port, log } = await open(context, authority.issue(), null, { onFailure: (reason) => reason === "left" && failed.open() });
+      const half = connectPlain(port, "127.0.0.1").on("error", () => undefined);
+      half.write(Buffer.from("1603010100010000", "hex"), () => leave(half));
+      await failed.opened;
+      assert.deepEqual(
+        log.map(({ message, fields }) => [message, fields["client"]]),
+        [["a TLS handshake failed", "127.0.0.1"]],
+      );
     });
 
   test("cuts a client that takes too long for its handshake", async (context) => {
@@ -304,7 +321,7 @@ describe("a TLS door", () => {
 
   test("warns of a certificate that ends soon", async (context) => {
     const until = new Date(Date.now() + 13 * 86_400_000);
-    const { log } = await open(context, authority.issue({ until }));
+    const { log } = await open(context, authority.issue({ from: LONG_AGO, until }));
     assert.deepEqual(
       log.map(({ level, message }) => [level, message]),
       [["warn", "the TLS certificate ends soon"]],
@@ -314,7 +331,9 @@ describe("a TLS door", () => {
   test("warns each day of what ends soon, and when it has ended, though nothing is read again", async (context) => {
     const atDay = (day: number): Date => new Date(Date.now() + (day + 0.5) * DAY_MS);
     const ends: number[] = [];
-    const { clock, log } = await open(context, authority.issue({ until: atDay(15) }), authority.ca, { onEnd: (ms) => ends.push(ms) });
+    const { clock, log } = await open(context, authority.issue({ from: LONG_AGO, until: atDay(15) }), authority.ca, {
+      onEnd: (ms) => ends.push(ms),
+    });
     assert.deepEqual(ends, [Math.floor(atDay(15).getTime() / 1000) * 1000]);
     for (let hour = 0; hour < 17 * 24; hour += 1) clock.advance(DAY_MS / 24);
     assert.deepEqual(
@@ -346,10 +365,15 @@ describe("a TLS door", () => {
     );
     const { client: address, name, serialNumber } = refusal?.fields ?? {};
     assert.deepEqual([address, name, typeof serialNumber], ["127.0.0.1", "alice", "string"]);
+    const lowest = below.below("the lowest");
+    writeFileSync(caFile, lowest.ca + below.ca);
+    assert.equal(await door.reload(), true);
+    const named = log.filter(({ level }) => level === "warn").map(({ fields }) => fields["name"]);
+    assert.deepEqual(named, ["CN=an issuing authority", "CN=the lowest", "CN=an issuing authority"]);
     writeFileSync(caFile, below.ca + authority.ca);
     assert.equal(await door.reload(), true);
     assert.equal(await said(await client({ key: own.key, cert: own.cert + below.ca })), "http/1.1");
-    assert.equal(log.filter(({ level }) => level === "warn").length, 1);
+    assert.equal(log.filter(({ level }) => level === "warn").length, 3);
   });
 
   for (const maxVersion of ["TLSv1.2", "TLSv1.3"] as const) {

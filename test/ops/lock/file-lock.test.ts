@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, test } from "node:test";
 import { withFileLock } from "../../../src/ops/lock/file-lock.js";
@@ -24,6 +24,21 @@ describe("the lock of a file", () => {
       /no/,
     );
     assert.equal(existsSync(`${path}.lock`), false);
+  });
+
+  test("that was removed meanwhile is not missed, and another's in its place stays", async () => {
+    const path = join(tempDir(), "a.json");
+    const removed = await withFileLock(path, async () => {
+      rmSync(`${path}.lock`);
+      return "done";
+    });
+    assert.equal(removed, "done");
+    await withFileLock(path, async () => {
+      rmSync(`${path}.lock`);
+      await withFileLock(path, () => Promise.resolve());
+      writeFileSync(`${path}.lock`, "another's");
+    });
+    assert.equal(readFileSync(`${path}.lock`, "utf8"), "another's");
   });
 
   test("that a killed process left is taken over, by one of many at a time", async (t) => {

@@ -137,7 +137,7 @@ export class StreamImport {
     return null;
   }
 
-  /** Whether the source still begins with what the fork has from it: another stream may have its name, or less be left. */
+  /** Whether the source begins with what the fork has from it: another stream may have its name, or less be left. */
   async #checkSource({ from, at, sha256 }: ArchivedFork): Promise<Failure | "right" | null> {
     const { contentType } = this.#head;
     const source = new StreamData(this.#session, from, contentType);

@@ -79,6 +79,7 @@ export class HttpClient implements Client {
   ask(asked: Asked, answerMs = SILENCE_MS): Promise<Heard> {
     const beganMs = stopwatchMs();
     let silenceMs = Math.min(answerMs, SILENCE_MS);
+    let hasStalled = true;
     return new Promise((resolve) => {
       const request = this.#requestOf(asked, silenceMs);
       if (request instanceof Error) return resolve({ kind: "unsendable", why: request.message });
@@ -87,11 +88,12 @@ export class HttpClient implements Client {
         // The end of an answer may come after that of its connection.
         request.off("close", closed);
         silenceMs = SILENCE_MS;
+        hasStalled = false;
         request.setTimeout(silenceMs);
         takeIn(response, beganMs, resolve);
       });
       request.on("timeout", () => {
-        resolve({ kind: "silence", why: `nothing came for ${silenceMs / 1000} s`, hasStalled: true });
+        resolve({ kind: "silence", why: `nothing came for ${silenceMs / 1000} s`, hasStalled });
         request.destroy();
       });
       request.on("error", (error) => resolve({ kind: "silence", why: whyOf(error) }));

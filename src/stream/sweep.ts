@@ -54,6 +54,8 @@ export class Sweep {
   #passTimer: Timer | null = null;
   #dueTimer: Timer | null = null;
   #stopped = false;
+  /** Streams that were deleted since the sweep under way began. */
+  #deleted = 0;
   #intervalMs = MIN_PAUSE_MS;
   #sweeps = 0;
   #lastMs = 0;
@@ -99,7 +101,10 @@ export class Sweep {
   }
 
   readonly #counted = (): void => void (this.#found === null || (this.#found += 1));
-  readonly #uncounted = (): void => void (this.#found === null || (this.#found = Math.max(0, this.#found - 1)));
+  readonly #uncounted = (): void => {
+    this.#deleted += 1;
+    if (this.#found !== null) this.#found = Math.max(0, this.#found - 1);
+  };
 
   async #run(): Promise<void> {
     const { storage, clock } = this.#context;
@@ -107,6 +112,7 @@ export class Sweep {
     // Before anything is listed: what is written after it was read is remembered.
     if (!storage.streamList.isShared) this.#due.extend(startedMs + this.#untilNextMs());
     let found = 0;
+    this.#deleted = 0;
     const round: Round = { faults: 0 };
     try {
       for await (const listed of storage.list()) {
@@ -115,7 +121,8 @@ export class Sweep {
         await this.#consider(listed, round);
       }
       this.#tellMore(round);
-      this.#over(found, clock.nowMs() - startedMs);
+      // Most of them were listed: what has expired is deleted by the search itself, and may be so after it.
+      this.#over(Math.max(0, found - this.#deleted), clock.nowMs() - startedMs);
     } catch (fault) {
       // What can't be asked now is asked again by the next.
       this.#cutShort(fault);

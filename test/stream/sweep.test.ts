@@ -304,6 +304,24 @@ describe("a sweep", () => {
     );
   });
 
+  test("counts none that it has found to be over", async () => {
+    const over = ["over 1", "over 2", "over 3"];
+    const swept = sweepOver(listOf([...over.map((name) => expiringAt(name, 1)), listed("stays")]).list, {
+      find(name) {
+        // The last one is deleted later than the sweep ends.
+        if (name !== "over 3") swept.events.emit("deleted", name);
+        return NOT_FOUND;
+      },
+    });
+    const { sweep, clock, events } = swept;
+    sweep.start();
+    clock.advance(0);
+    await turns();
+    events.emit("deleted", "over 3");
+    assert.equal(sweep.figures.streams, 1);
+    sweep.stop();
+  });
+
   test("knows how many streams there are, between two as well", async () => {
     const { sweep, clock, events } = sweepOver(listOf([listed("a"), listed("b")]).list);
     sweep.start();

@@ -229,7 +229,13 @@ async function sendPiece(session: Session, parts: SendingParts, piece: Piece): P
     return null;
   }
   // A refusal says of its own request alone that nothing is stored, and not of one before it.
-  const isNotStored = isRefused(answer) && progress.unanswered === 0 && session.server.repeats === repeats;
+  let isNotStored = isRefused(answer) && progress.unanswered === 0 && session.server.repeats === repeats;
+  if (!isNotStored && answer.code === "body-too-large") {
+    // Larger than it takes now, and perhaps not when it was sent first.
+    const wasStored = await producer.wasStored(streamCalled(name));
+    if (wasStored === true) return null;
+    isNotStored = wasStored === false;
+  }
   progress.unanswered = isNotStored ? 0 : piece.source.length;
   if (isNotStored && answer.code === "body-too-large" && pieces.halve()) return "halved";
   // What is put right may be cut otherwise.

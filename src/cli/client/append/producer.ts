@@ -11,6 +11,11 @@ export interface ProducerPlace {
   readonly seq: number;
 }
 
+/** No producer has made so many appends: one with this number is refused. */
+const UNREACHED_SEQ = Number.MAX_SAFE_INTEGER;
+/** A message of JSON as well, and small. */
+const ANY_BODY = Buffer.from("0");
+
 /** One producer of one stream, with one append under way at a time. */
 export class Producer {
   readonly #server: RemoteServer;
@@ -30,10 +35,36 @@ export class Producer {
     return this.#place;
   }
 
+  /** Sends what is refused, as no producer is so far on: the answer says which number is expected. */
+  probe(): Promise<Answer | Failure> {
+    return this.#ask(UNREACHED_SEQ, ANY_BODY, false);
+  }
+
+  /** Whether the next append is stored, by an attempt without an answer: then it counts. */
+  async wasStored(about: string): Promise<boolean | Failure> {
+    const { id, epoch, seq } = this.#place;
+    const answer = await this.probe();
+    if (answer.kind === "failure") return answer;
+    const expected = answer.header("producer-expected-seq");
+    if (expected === null) return refusal(answer, about);
+    const isStored = Number(expected) > seq;
+    if (isStored) this.#place = { id, epoch, seq: seq + 1 };
+    return isStored;
+  }
+
   /** Appends, and closes the stream where that is asked for; an empty body only closes. `about` names the stream. */
   async append(body: Buffer, closes: boolean, about: string): Promise<Answer | Failure> {
     const { id, epoch, seq } = this.#place;
-    const answer = await this.#server.askStream({
+    const answer = await this.#ask(seq, body, closes);
+    if (answer.kind === "failure") return answer;
+    if (answer.status !== 200 && answer.status !== 204 && !this.#wasStored(answer)) return refusal(answer, about);
+    this.#place = { id, epoch, seq: seq + 1 };
+    return answer;
+  }
+
+  #ask(seq: number, body: Buffer, closes: boolean): Promise<Answer | Failure> {
+    const { id, epoch } = this.#place;
+    return this.#server.askStream({
       method: "POST",
       target: this.#server.target(this.#name),
       headers: {
@@ -45,10 +76,6 @@ export class Producer {
       },
       body,
     });
-    if (answer.kind === "failure") return answer;
-    if (answer.status !== 200 && answer.status !== 204 && !this.#wasStored(answer)) return refusal(answer, about);
-    this.#place = { id, epoch, seq: seq + 1 };
-    return answer;
   }
 
   /** Whether a refusal says that the append was stored all the same, before somebody closed the stream. */

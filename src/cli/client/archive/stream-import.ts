@@ -26,8 +26,6 @@ export interface ImportOutcome {
 export type PieceOutcome = Failure | null;
 
 const LINE_FEED = 0x0a;
-/** No import counts so far: an append with this number is refused, and the refusal says which number is expected. */
-const PROBE_SEQ = Number.MAX_SAFE_INTEGER;
 
 /**
  * The import of one stream. Its pieces are appends of a producer that is named by what they are, so that those which an
@@ -94,7 +92,7 @@ export class StreamImport {
   /** Stores the piece at a place in the head's list, unless it is there. */
   async put(at: number, piece: Buffer): Promise<PieceOutcome> {
     if (this.#mustProbe) {
-      const failed = await this.#probe(this.#bodyOf(piece));
+      const failed = await this.#probe();
       if (failed !== null) return failed;
     }
     if (this.#producer === null || at < this.#stored) return null;
@@ -174,20 +172,9 @@ export class StreamImport {
   }
 
   /** Asks a stream that is there how much of this archive it has taken. */
-  async #probe(body: Buffer): Promise<Failure | null> {
+  async #probe(): Promise<Failure | null> {
     this.#mustProbe = false;
-    const { server } = this.#session;
-    const answer = await server.askStream({
-      method: "POST",
-      target: server.target(this.#head.name),
-      headers: {
-        "Content-Type": this.#head.contentType,
-        "Producer-Id": importerOf(this.#head),
-        "Producer-Epoch": "0",
-        "Producer-Seq": String(PROBE_SEQ),
-      },
-      body,
-    });
+    const answer = await this.#producerAt(0).probe();
     if (answer.kind === "failure") return answer;
     const refused = refusal(answer, this.#about);
     const expected = expectedSeq(answer);
@@ -236,8 +223,12 @@ export class StreamImport {
   #produceFrom(seq: number): void {
     if (this.#isDryRun) return;
     this.#stored = seq;
-    const place = { id: importerOf(this.#head), epoch: 0, seq };
-    this.#producer = new Producer(this.#session.server, this.#head.name, this.#head.contentType, place);
+    this.#producer = this.#producerAt(seq);
+  }
+
+  #producerAt(seq: number): Producer {
+    const { name, contentType } = this.#head;
+    return new Producer(this.#session.server, name, contentType, { id: importerOf(this.#head), epoch: 0, seq });
   }
 
   #bodyOf(piece: Buffer): Buffer {

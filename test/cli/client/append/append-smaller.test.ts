@@ -2,7 +2,8 @@
 
 import assert from "node:assert/strict";
 import test, { after, describe } from "node:test";
-import { VerbServer } from "../../../helpers/client-verb.js";
+import { runClient, VerbServer } from "../../../helpers/client-verb.js";
+import { losingProxy } from "../../../helpers/losing-proxy.js";
 
 const INPUT = Buffer.from(Array.from({ length: 80_000 }, (_, at) => `${at} ${"x".repeat(56)}\n`).join(""));
 
@@ -26,6 +27,21 @@ for (const maxAppendBytes of [983_040, 100_000]) {
     });
   });
 }
+
+describe("an append that is too large, and whose first try had no answer", () => {
+  const text = Array.from({ length: 2000 }, (_, at) => `"${at} ${"x".repeat(40)}"\n`).join("");
+
+  for (const flags of [["--lines"], ["--json"], ["--piece", "50KiB"]])
+    test(`is sent in halves, ${flags.join(" ")}`, async (t) => {
+      const server = new VerbServer(t, { maxAppendBytes: 20_000 });
+      let posts = 0;
+      const lost = (method: string): boolean => method === "POST" && (posts += 1) === 1;
+      const url = await losingProxy(t, () => server.url(), lost);
+      const ended = await runClient(["append", "s", "--create", "--wait", "1m", ...flags], { url, stdin: text });
+      assert.equal(ended.status, 0, ended.stderr);
+      assert.equal(await server.done(["cat", "s"]), text);
+    });
+});
 
 test("a line longer than the server takes ends the run, and the lines before it are stored", async () => {
   const server = new VerbServer({ after }, { maxAppendBytes: 8 });

@@ -42,7 +42,8 @@ async function runHelp(words: readonly string[]): Promise<number> {
   if (words.length > 1) return refuse(`streamdir help takes one command, not "${oneLine(words.join(" "))}"`);
   const task = CLIENT_VERBS.find(({ name }) => name === word);
   if (task !== undefined) return runClient(task, ["--help"]);
-  const isVerb = word === undefined || VERBS.some(({ name }) => name === word);
+  const isVerb =
+    word === undefined || ["help", "--help", "-h"].includes(word) || VERBS.some(({ name }) => name === word);
   return isVerb
     ? runVerb([...words, "--help"])
     : refuse(`unknown command "${oneLine(word)}"; streamdir --help lists them`);

@@ -54,8 +54,8 @@ export class Sweep {
   #passTimer: Timer | null = null;
   #dueTimer: Timer | null = null;
   #stopped = false;
-  /** Streams that were deleted since the sweep under way began. */
-  #deleted = 0;
+  /** Streams that the last sweep found to be over and did not count, until they are deleted. */
+  readonly #over = new Set<string>();
   #intervalMs = MIN_PAUSE_MS;
   #sweeps = 0;
   #lastMs = 0;
@@ -101,9 +101,8 @@ export class Sweep {
   }
 
   readonly #counted = (): void => void (this.#found === null || (this.#found += 1));
-  readonly #uncounted = (): void => {
-    this.#deleted += 1;
-    if (this.#found !== null) this.#found = Math.max(0, this.#found - 1);
+  readonly #uncounted = (name: string): void => {
+    if (!this.#over.delete(name) && this.#found !== null) this.#found = Math.max(0, this.#found - 1);
   };
 
   async #run(): Promise<void> {
@@ -112,17 +111,15 @@ export class Sweep {
     // Before anything is listed: what is written after it was read is remembered.
     if (!storage.streamList.isShared) this.#due.extend(startedMs + this.#untilNextMs());
     let found = 0;
-    this.#deleted = 0;
+    this.#over.clear();
     const round: Round = { faults: 0 };
     try {
       for await (const listed of storage.list()) {
         if (this.#stopped) return;
-        found += 1;
-        await this.#consider(listed, round);
+        if (await this.#consider(listed, round)) found += 1;
       }
       this.#tellMore(round);
-      // Most of them were listed: what has expired is deleted by the search itself, and may be so after it.
-      this.#over(Math.max(0, found - this.#deleted), clock.nowMs() - startedMs);
+      this.#conclude(found, clock.nowMs() - startedMs);
     } catch (fault) {
       // What can't be asked now is asked again by the next.
       this.#cutShort(fault);
@@ -138,16 +135,25 @@ export class Sweep {
     return Math.min(this.#intervalMs, this.#context.retention.maxAgeMs / SWEEPS_PER_AGE);
   }
 
-  async #consider(listed: ListedStream, round: Round): Promise<void> {
+  /** Looks at a stream where that is due; false where it is over. */
+  async #consider(listed: ListedStream, round: Round): Promise<boolean> {
     const { clock, ttlMode, retention } = this.#context;
     const { name, config, touchedAtMs } = listed;
     const nowMs = clock.nowMs();
     const dueMs = deadlineOf(config, touchedAtMs + TOUCH_INTERVAL_MS, ttlMode);
     if (dueMs > nowMs && dueMs !== Infinity) this.#due.add(name, dueMs);
+    let isThere = true;
     await this.#passingOver(name, round, async () => {
       const isToDo = dueMs <= nowMs || (!keepsAll(retention) && (await listed.isExcess(retention, nowMs)));
-      if (isToDo && !this.#stopped && !(await this.#look(name))) this.#due.add(name, clock.nowMs());
+      if (!isToDo || this.#stopped) return;
+      // Before: it may be deleted while it is looked at.
+      this.#over.add(name);
+      const looked = await this.#look(name);
+      isThere = looked !== "gone";
+      if (looked === "no room") this.#due.add(name, clock.nowMs());
     });
+    if (isThere) this.#over.delete(name);
+    return isThere;
   }
 
   /** A fault at one stream is no reason to leave out those behind it. */
@@ -171,7 +177,7 @@ export class Sweep {
       this.#log.error("more streams were passed over by the search for what has expired", { streams: faults });
   }
 
-  #over(found: number, tookMs: number): void {
+  #conclude(found: number, tookMs: number): void {
     this.#sweeps += 1;
     this.#lastMs = tookMs;
     this.#found = found;
@@ -183,17 +189,17 @@ export class Sweep {
     this.#log[level]("the search for what has expired was cut short", { fault: String(fault) });
   }
 
-  /** Expires and trims a stream where that is due. False where there is no room for it now. */
-  async #look(name: string): Promise<boolean> {
+  /** Expires and trims a stream where that is due and there is room for it now. */
+  async #look(name: string): Promise<"there" | "gone" | "no room"> {
     try {
       const found = await this.#find(name);
-      if (!("code" in found)) found.trimExcess();
-      return !("code" in found) || found.code !== "overloaded";
+      if ("code" in found) return found.code === "overloaded" ? "no room" : "gone";
+      found.trimExcess();
     } catch (error) {
       // The engine has logged the damage; the sweep goes on.
       if (!(error instanceof DamagedStreamError)) throw error;
-      return true;
     }
+    return "there";
   }
 
   #waitForDue(): void {
@@ -208,7 +214,9 @@ export class Sweep {
     try {
       for (const name of waiting) {
         if (this.#stopped) return;
-        await this.#passingOver(name, round, async () => void ((await this.#look(name)) && waiting.delete(name)));
+        await this.#passingOver(name, round, async () => {
+          if ((await this.#look(name)) !== "no room") waiting.delete(name);
+        });
       }
     } catch (fault) {
       this.#cutShort(fault);

@@ -304,6 +304,22 @@ describe("a sweep", () => {
     );
   });
 
+  test("counts what stays, whatever is made and deleted meanwhile", async () => {
+    const swept = sweepOver(async function* () {
+      yield listed("stays");
+      for (let made = 0; made < 10; made += 1) {
+        swept.events.emit("created", {} as StoredStream); // it only counts
+        swept.events.emit("deleted", `made ${made}`);
+      }
+      yield listed("stays too");
+    });
+    swept.sweep.start();
+    swept.clock.advance(0);
+    await turns();
+    assert.equal(swept.sweep.figures.streams, 2);
+    swept.sweep.stop();
+  });
+
   test("counts none that it has found to be over", async () => {
     const over = ["over 1", "over 2", "over 3"];
     const swept = sweepOver(listOf([...over.map((name) => expiringAt(name, 1)), listed("stays")]).list, {

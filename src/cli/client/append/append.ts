@@ -233,7 +233,10 @@ async function sendPiece(session: Session, parts: SendingParts, piece: Piece): P
   if (!isNotStored && answer.code === "body-too-large") {
     // Larger than it takes now, and perhaps not when it was sent first.
     const wasStored = await producer.wasStored(streamCalled(name));
-    if (wasStored === true) return null;
+    if (wasStored === true) {
+      progress.appends += 1;
+      return null;
+    }
     isNotStored = wasStored === false;
   }
   progress.unanswered = isNotStored ? 0 : piece.source.length;

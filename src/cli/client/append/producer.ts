@@ -46,10 +46,9 @@ export class Producer {
     const answer = await this.probe();
     if (answer.kind === "failure") return answer;
     const expected = answer.header("producer-expected-seq");
-    if (expected === null) return refusal(answer, about);
-    const isStored = Number(expected) > seq;
+    const isStored = expected === null ? this.#wasStored(answer) : Number(expected) > seq;
     if (isStored) this.#place = { id, epoch, seq: seq + 1 };
-    return isStored;
+    return expected === null && !isStored ? refusal(answer, about) : isStored;
   }
 
   /** Appends, and closes the stream where that is asked for; an empty body only closes. `about` names the stream. */

@@ -48,7 +48,7 @@ export class StreamImport {
   /** Whether it is taken for this one where it is open and has no data of its own yet. */
   #mayBegin = false;
 
-  /** `made` has the names that the import, or a dry run, has made so far. */
+  /** `made` has the names that a dry run has found the import to make whole, or to find so. */
   constructor(session: Session, head: StreamHead, isDryRun: boolean, made: Set<string>) {
     this.#session = session;
     this.#head = head;
@@ -126,7 +126,10 @@ export class StreamImport {
     if (head.kind === "failure") return head;
     if (head.status === 200) {
       this.#mayBegin = fork === null && this.#head.pieces.length > 0;
-      return this.#compare();
+      const failed = await this.#compare();
+      // Nothing of it is left out, as it would be where it is refused.
+      if (this.#outcome.what !== "refused") this.#made.add(name);
+      return failed;
     }
     if (head.status !== 404) return this.#refused(refusal(head, this.#about));
     const failed = fork === null || this.#made.has(fork.from) ? "right" : await this.#checkSource(fork);

@@ -18,8 +18,8 @@ class Changing {
   #server = createServer({ dir: this.#dir, port: 0 });
   #url = "";
 
-  /** After that append the directory is served with the options `next`. */
-  static async start(t: TestContext, next: Partial<ServerOptions>): Promise<Changing> {
+  /** After that append the directory is served with the options `next`, and `then` is called. */
+  static async start(t: TestContext, next: Partial<ServerOptions>, then = async (): Promise<void> => {}): Promise<Changing> {
     const changing = new Changing();
     t.after(async () => (await changing.#server).close());
     let isLost = false;
@@ -30,6 +30,7 @@ class Changing {
         if (isLost || method !== "POST") return false;
         isLost = true;
         await changing.serve(next);
+        await then();
         return true;
       },
     );
@@ -76,6 +77,15 @@ describe("an append that had no answer, and was refused when it was sent again,"
 test("an append that had no answer is there once where the server takes less by then", async (t) => {
   const server = await Changing.start(t, { maxAppendBytes: 4 });
   const { status, stderr } = await server.run("append s --create --piece 8");
+  assert.equal(status, 0, stderr);
+  assert.equal((await server.run("cat s")).stdout, INPUT);
+});
+
+test("an append that had no answer is known to be stored where the server takes less, and its stream is closed", async (t) => {
+  const server = await Changing.start(t, { maxAppendBytes: 4 }, async () => {
+    assert.equal((await server.run("close s")).status, 0);
+  });
+  const { status, stderr } = await server.run("append s --create --piece 30");
   assert.equal(status, 0, stderr);
   assert.equal((await server.run("cat s")).stdout, INPUT);
 });

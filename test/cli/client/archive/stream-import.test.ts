@@ -80,6 +80,18 @@ for (const [title, args, data, contentType, fork] of [
     }
   });
 
+test("a dry run takes a source for what the import will make of it", async () => {
+  const [begun, line] = ["begun", "1\n".repeat(2)];
+  const source = archive(line, { name: begun });
+  const fork = archive("2\n", { name: "of begun", fork: forkOf(begun, 2, line) });
+  const bytes = Buffer.concat([source.subarray(0, -ARCHIVE_END.length), fork]);
+  await server.done(["create", begun, "--type", "application/json"]);
+  for (const options of [["--dry-run"], []]) {
+    const { status, stdout } = await server.run(["import", ...options], { stdin: bytes });
+    assert.deepEqual([status, stdout], [0, "imported  begun\nimported  of begun\n"]);
+  }
+});
+
 test("a stream whose time is over is not made again, and its forks are told to lack it", async () => {
   const expiresAt = "2020-01-01T00:00:00Z";
   const source = archive("1\n", { name: "over", expiresAt });

@@ -61,7 +61,7 @@ export class StreamImport {
   async begin(): Promise<Failure | null> {
     const { server } = this.#session;
     const { name, fork, expiresAt } = this.#head;
-    if (expiresAt !== null && Date.parse(expiresAt) <= Date.now())
+    if (expiresAt !== null && Date.parse(expiresAt) <= this.#session.clock.nowMs())
       return this.#refuse(`its time was over at ${expiresAt}`);
     if (this.#isDryRun) return this.#foresee();
     if (fork !== null) {

@@ -2,15 +2,20 @@
 
 import { randomBytes } from "node:crypto";
 import { open, readFile, readlink, rename, unlink } from "node:fs/promises";
-import { hostname } from "node:os";
 import { targetOf, WatchedFile } from "../watched-file.js";
+import { decodeIdentity, fieldsOf, processStanding, processStart, thisProcess } from "./process-identity.js";
+import type { Proc, ProcessIdentity } from "./process-identity.js";
 
 const LOCK_MODE = 0o600;
 const POLL_MS = 25;
 const LOCK_PATIENCE_MS = 5000;
 const MAX_LOCK_BYTES = 4096;
-const PID_NAMESPACE = "/proc/self/ns/pid";
-const BOOT_ID = "/proc/sys/kernel/random/boot_id";
+const ID_BYTES = 6;
+const ID = /^[0-9a-f]{12}$/;
+const PROC: Proc = {
+  text: (path) => readFile(path, "latin1").catch(() => null), // no Linux, or the process has just ended
+  linkTarget: (path) => readlink(path).catch(() => null), // likewise
+};
 
 /**
  * Runs `change` while no other process does so for the same file: `FILE.lock` stands beside it meanwhile. Waits for its
@@ -54,7 +59,7 @@ async function makeLock(lock: string): Promise<string | null> {
   });
   if (file === null) return null;
   try {
-    const holder = await thisHolder();
+    const holder: Holder = { id: randomBytes(ID_BYTES).toString("hex"), ...(await thisProcess(PROC)) };
     await file.writeFile(`${JSON.stringify(holder)}\n`);
     return holder.id;
   } catch (error) {
@@ -81,72 +86,23 @@ async function takeOver(lock: string, { id }: Holder, untilMs: number): Promise<
 }
 
 /** Who made a lock. */
-interface Holder {
+interface Holder extends ProcessIdentity {
   /** No other lock has it. */
   readonly id: string;
-  readonly pid: number;
-  readonly host: string;
-  /** The boot of the machine and the tick in it; `null` where the system does not tell. */
-  readonly startedAt: string | null;
-  /** In which namespace the process id counts; `null` where the system does not tell. */
-  readonly pidNamespace: string | null;
-}
-
-async function thisHolder(): Promise<Holder> {
-  const startedAt = await startOf(process.pid);
-  const pidNamespace = await readlink(PID_NAMESPACE).catch(() => null); // no Linux
-  return { id: randomBytes(6).toString("hex"), pid: process.pid, host: hostname(), startedAt, pidNamespace };
 }
 
 /** `null` where the file says nobody: it is being written, or of an older version, which wrote nothing. */
 async function holderOf(lock: string): Promise<Holder | null> {
-  let value: unknown;
-  try {
-    value = JSON.parse(await WatchedFile.read(lock, MAX_LOCK_BYTES));
-  } catch {
-    return null; // also gone, or not to be read: who can't make it learns why
-  }
-  const fields = new Map<string, unknown>(Object.entries(value ?? {}));
-  const text = (name: string): string | null => {
-    const field = fields.get(name);
-    return typeof field === "string" ? field : null;
-  };
-  const [id, host, pid] = [text("id"), text("host"), fields.get("pid")];
-  if (id === null || !/^[0-9a-f]{12}$/.test(id) || host === null || typeof pid !== "number") return null;
-  return { id, host, pid, startedAt: text("startedAt"), pidNamespace: text("pidNamespace") };
+  // Gone, or not to be read: who can't make it learns why.
+  const fields = fieldsOf(await WatchedFile.read(lock, MAX_LOCK_BYTES).catch(() => ""));
+  const [identity, id] = [decodeIdentity(fields), fields.get("id")];
+  return identity !== null && typeof id === "string" && ID.test(id) ? { id, ...identity } : null;
 }
 
 /** Whether the process has ended for certain. */
-async function isGone({ pid, host, startedAt, pidNamespace }: Holder): Promise<boolean> {
-  const self = await thisHolder();
-  if (host !== self.host) return false;
-  const bootOf = (start: string): string | undefined => start.split(" ", 1)[0];
-  if (startedAt !== null && self.startedAt !== null && bootOf(startedAt) !== bootOf(self.startedAt)) return true;
-  if (pidNamespace !== self.pidNamespace) return false;
-  try {
-    process.kill(pid, 0);
-  } catch (error) {
-    // Another user's can't be sent a signal, and runs.
-    if (hasCode(error, "ESRCH")) return true;
-  }
-  const now = await startOf(pid);
-  return startedAt !== null && now !== null && now !== startedAt;
-}
-
-/** When a process started; `null` where that can't be told, empty where it has ended and its parent did not ask how. */
-async function startOf(pid: number): Promise<string | null> {
-  try {
-    // A /proc of another namespace numbers its processes otherwise.
-    if ((await readlink("/proc/self")) !== String(process.pid)) return null;
-    const [stat, boot] = await Promise.all([readFile(`/proc/${pid}/stat`, "latin1"), readFile(BOOT_ID, "latin1")]);
-    // The second field is the command in parentheses and may hold anything; the rest are told from behind it.
-    const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
-    const ticks = fields[19];
-    if (fields[0] === "Z") return "";
-    return ticks === undefined ? null : `${boot.trim()} ${ticks}`;
-  } catch {
-    return null; // no Linux, or it has just ended
-  }
+async function isGone(holder: Holder): Promise<boolean> {
+  const self = await thisProcess(PROC);
+  return (await processStanding(holder, self, (pid) => processStart(PROC, pid))) === "gone";
 }
 
 function hasCode(error: unknown, code: string): boolean {

@@ -5,7 +5,7 @@ import { errorCode, isBusy, readWhole, removeFile, type Files } from "../disk/fi
 import { putReplacement, writeReplacement } from "../disk/replacement.js";
 import { claimPath, claimSocket, replacementPath } from "../format/layout.js";
 import { encodeHolder, type LockHolder } from "./lock-holder.js";
-import type { ProcessIdentity } from "./process-identity.js";
+import type { ProcessIdentity } from "../../../ops/lock/process-identity.js";
 import type { Listener } from "../disk/sockets.js";
 
 /** Where a lock is, and who asks for it. */

@@ -2,12 +2,13 @@ import { dirname, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { systemClock } from "../../../ops/clock.js";
 import { Control, type Conversation } from "../../../ops/control.js";
+import { isElsewhere, processStart, thisProcess, type ProcessIdentity } from "../../../ops/lock/process-identity.js";
 import type { Log } from "../../../ops/log.js";
 import { errorCode, isPathFault, readWhole, removeFile, type Files } from "../disk/files.js";
 import { claimIdOf, claimPath, claimSocket, isLockSocket, Layout } from "../format/layout.js";
+import { hasJournalOpen, procOf } from "./journal-users.js";
 import { Claim, type ClaimOptions } from "./lock-claim.js";
-import { decodeHolder, isElsewhere, standingOf, type Evidence, type LockHolder, type Standing } from "./lock-holder.js";
-import { hasJournalOpen, processStart, thisProcess, type ProcessIdentity } from "./process-identity.js";
+import { decodeHolder, standingOf, type Evidence, type LockHolder, type Standing } from "./lock-holder.js";
 import type { Reach } from "../disk/sockets.js";
 
 /** The data directory can't be used; the message is one line for a human. */
@@ -135,11 +136,12 @@ async function optionsFor(
   conversations?: LockTerms["conversations"],
 ): Promise<LockOptions> {
   const control = new Control(systemClock(), conversations);
+  const proc = procOf(files);
   return {
     files,
     path,
-    self: await thisProcess(files),
-    startedAtOf: (pid) => processStart(files, pid),
+    self: await thisProcess(proc),
+    startedAtOf: (pid) => processStart(proc, pid),
     force,
     accept: (connection) => control.serve(connection),
     // A timer that keeps the process alive: nothing else may be under way.

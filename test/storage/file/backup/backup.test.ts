@@ -5,7 +5,8 @@ import { join } from "node:path";
 import { describe, test } from "node:test";
 import { readMarker } from "../../../../src/storage/file/directory/marker.js";
 import { encodeHolder } from "../../../../src/storage/file/directory/lock-holder.js";
-import { thisProcess } from "../../../../src/storage/file/directory/process-identity.js";
+import { thisProcess } from "../../../../src/ops/lock/process-identity.js";
+import { procOf } from "../../../../src/storage/file/directory/journal-users.js";
 import { systemFiles } from "../../../../src/storage/file/disk/files.js";
 import { claimSocket, Layout, pinnedPath, segmentPath, sidecarPath } from "../../../../src/storage/file/format/layout.js";
 import { closedDirectory } from "../../../helpers/closed-directory.js";
@@ -159,7 +160,7 @@ describe("a backup of a directory that a server has open", () => {
     });
     await new Promise<void>((resolve) => void server.listen(join(dir, name), resolve));
     t.after(() => void server.close());
-    writeFileSync(new Layout(dir).lock, encodeHolder({ ...(await thisProcess(files)), socket: name }));
+    writeFileSync(new Layout(dir).lock, encodeHolder({ ...(await thisProcess(procOf(files))), socket: name }));
     const dest = newDest();
     await assert.rejects(makeBackup(dir, dest), {
       message: `${dir}: more is written to it than can be copied meanwhile: run the backup again when there is less`,

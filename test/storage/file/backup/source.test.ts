@@ -8,7 +8,8 @@ import { openSource, PinLostError, type SourceOptions } from "../../../../src/st
 import { systemFiles } from "../../../../src/storage/file/disk/files.js";
 import { readMarker } from "../../../../src/storage/file/directory/marker.js";
 import { encodeHolder } from "../../../../src/storage/file/directory/lock-holder.js";
-import { thisProcess } from "../../../../src/storage/file/directory/process-identity.js";
+import { thisProcess } from "../../../../src/ops/lock/process-identity.js";
+import { procOf } from "../../../../src/storage/file/directory/journal-users.js";
 import { claimSocket, Layout } from "../../../../src/storage/file/format/layout.js";
 import { created, keptLog, openEngine, openFor } from "../../../helpers/engine.js";
 import { filesWith } from "../../../helpers/backup.js";
@@ -48,7 +49,7 @@ async function heldBy(t: TestContext, greeting: string, ...answers: string[]): P
     for (const connection of connections) connection.destroy();
     server.close();
   });
-  writeFileSync(options.layout.lock, encodeHolder({ ...(await thisProcess(options.files)), socket: name }));
+  writeFileSync(options.layout.lock, encodeHolder({ ...(await thisProcess(procOf(options.files))), socket: name }));
   return { options, connections };
 }
 

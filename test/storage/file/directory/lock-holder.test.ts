@@ -7,7 +7,7 @@ import {
   type LockHolder,
   type Standing,
 } from "../../../../src/storage/file/directory/lock-holder.js";
-import type { ProcessIdentity } from "../../../../src/storage/file/directory/process-identity.js";
+import type { ProcessIdentity } from "../../../../src/ops/lock/process-identity.js";
 import type { Reach } from "../../../../src/storage/file/disk/sockets.js";
 
 const SELF: ProcessIdentity = { pid: 100, host: "here", startedAt: "boot 5", boot: "boot", pidNamespace: "pid:[1]" };

@@ -14,7 +14,7 @@ import {
   type LockOptions,
 } from "../../../../src/storage/file/directory/lock.js";
 import type { LockHolder } from "../../../../src/storage/file/directory/lock-holder.js";
-import type { ProcessIdentity } from "../../../../src/storage/file/directory/process-identity.js";
+import type { ProcessIdentity } from "../../../../src/ops/lock/process-identity.js";
 import { listenOn, type Listener } from "../../../../src/storage/file/disk/sockets.js";
 import { keptLog } from "../../../helpers/engine.js";
 import { tempDir } from "../../../helpers/temp-dir.js";

@@ -28,7 +28,9 @@ import { createLog, type Log } from "./ops/log.js";
 import { keepTickClass } from "./ops/tick-class.js";
 import { OPTIONS, type Settings } from "./options.js";
 import { ALL_NAMES } from "./protocol/names/name-range.js";
+import { warnOfOtherOwner } from "./storage/file/directory/owner.js";
 import { FileStorage } from "./storage/file/file-storage.js";
+import { Layout } from "./storage/file/format/layout.js";
 import type { Storage } from "./storage/storage.js";
 import { systemFiles } from "./storage/file/disk/files.js";
 import { DirectoryError } from "./storage/file/directory/lock.js";
@@ -327,7 +329,9 @@ async function openEngine(options: ServerOptions, settings: Settings, parts: Eng
   const engine = { dir, besides: namedFilesIn(dir, settings), forceUnlock, fsync, clock, log, onFault };
   const given = { ...settings, ...roll, ...engine, observer: observations };
   try {
-    return { storage: await FileStorage.open(given), maxAppendBytes: settings.maxAppendBytes };
+    const storage = await FileStorage.open(given);
+    await warnOfOtherOwner(new Layout(dir), log);
+    return { storage, maxAppendBytes: settings.maxAppendBytes };
   } catch (error) {
     if (error instanceof DirectoryError) throw new StartError("directory-unusable", error.message);
     throw error;

@@ -328,6 +328,11 @@ export interface Storage {
    * not `expectedTail`, on which the caller's decision was based.
    */
   barrier(stream: StoredStream, settle: (how: Settlement) => void, expectedTail?: Position): void;
+  /**
+   * For a `kept` stream that is about to be removed, as the last of its forks is gone, or is about to be: resolves when
+   * that has settled. `null` where it stays.
+   */
+  whenFreed(stream: StoredStream): Promise<void> | null;
   /** Notes a read, so that a sliding TTL survives a restart. False when the engine does not accept the note now. */
   touch(stream: StoredStream, atMs: number): boolean;
   /**

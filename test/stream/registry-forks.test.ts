@@ -60,6 +60,40 @@ describe("the name of a deleted source", () => {
     assert.equal(gist(await registry.create("source", createOf())), "created");
   });
 
+  test("is free once the last fork of a row was deleted, as are those of all that the row has kept", async (t) => {
+    for (const places of [1, 2, 3, 0]) {
+      const { registry } = await registryOf(t);
+      const row = ["source", "one", "two", "three", "four"];
+      assert.equal(gist(await registry.create("source", createOf({ text: "old" }))), "created");
+      for (const [at, name] of row.entries())
+        if (at > 0) assert.equal(gist(await registry.create(name, forkOf(row[at - 1] ?? ""))), "created");
+      for (const name of row) assert.equal(gist(await registry.delete(name)), "deleted");
+      const name = row[places] ?? "";
+      assert.equal(await codeOf(registry, name), "stream-not-found", name);
+      assert.equal(gist(await registry.create(name, createOf())), "created", name);
+    }
+  });
+
+  test("is free once all that was forked from its forks was deleted at a time", async (t) => {
+    const { registry } = await withFork(t);
+    const leaves = ["a", "b", "c"];
+    for (const name of leaves) assert.equal(gist(await registry.create(name, forkOf("fork"))), "created");
+    assert.equal(gist(await registry.delete("fork")), "deleted");
+    assert.equal(await codeOf(registry, "source"), "stream-gone");
+    assert.deepEqual((await Promise.all(leaves.map((name) => registry.delete(name)))).map(gist), ["deleted", "deleted", "deleted"]);
+    assert.equal(gist(await registry.create("source", createOf())), "created");
+  });
+
+  test("stays held while one of its forks has another, whatever goes", async (t) => {
+    const { registry } = await withFork(t);
+    for (const name of ["a", "b"]) assert.equal(gist(await registry.create(name, forkOf("fork"))), "created");
+    assert.equal(gist(await registry.delete("fork")), "deleted");
+    assert.equal(gist(await registry.delete("a")), "deleted");
+    assert.equal(gist(await registry.create("source", createOf())), "name-held-by-forks");
+    assert.equal(await codeOf(registry, "fork"), "stream-gone");
+    assert.equal(await textOf(registry, "b"), "old");
+  });
+
   test("stays held where the source can't be removed yet", async (t) => {
     const { engine, registry } = await withFork(t);
     engine.files.gate = failingAfter(1);

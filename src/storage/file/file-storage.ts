@@ -33,7 +33,6 @@ import { Flusher } from "./segments/flusher.js";
 import { emptyChange } from "./journal/frame-encoder.js";
 import { Admission } from "./writing/admission.js";
 import { Journal } from "./journal/journal.js";
-import type { JournalListener } from "./journal/journal-entry.js";
 import { Layout } from "./format/layout.js";
 import { NameLog } from "./directory/name-log.js";
 import { DirectoryError, lockDirectory } from "./directory/lock.js";
@@ -104,7 +103,11 @@ export class FileStorage implements Storage {
       if (!isNew && recovered.nextBatch === 1) throw new DirectoryError(`the journal in ${layout.journal} is missing`);
       const storage = new FileStorage(options, { parts, recovered, directory, backupDesk, unlock });
       journal = storage.#journal;
-      await journal.open(storage.#listener);
+      await journal.open({
+        apply: (entry, batch) => storage.#changes.apply(entry, batch),
+        batchSettled: () => storage.#changes.batchSettled(),
+        sealed: (file) => storage.#checkpoint(file),
+      });
       if (isNew) await writeMarker(files, layout, directoryId);
       await parts.trash.emptyAll();
       storage.#goOn(recovered, startedMs);
@@ -162,14 +165,6 @@ export class FileStorage implements Storage {
     parts.writer.on("damaged", (stream, found) => this.#barred(stream, found));
     loader.on("opened", (stream) => this.#opened(stream));
     forkTies.on("unneeded", (stream) => this.release(stream));
-  }
-
-  get #listener(): JournalListener {
-    return {
-      apply: (entry, batch) => this.#changes.apply(entry, batch),
-      batchSettled: () => this.#changes.batchSettled(),
-      sealed: (file) => this.#checkpoint(file),
-    };
   }
 
   /** Opens, behind the start, what the journal goes on with, and frees the journal's older files. */
@@ -292,6 +287,10 @@ export class FileStorage implements Storage {
 
   barrier(stored: StoredStream, settle: (how: Settlement) => void, expectedTail?: Position): void {
     this.#admission.barrier(ownStream(stored), settle, expectedTail);
+  }
+
+  whenFreed(stored: StoredStream): Promise<void> | null {
+    return this.#forkTies.whenFreed(ownStream(stored));
   }
 
   async deleteDamaged(name: string): ReturnType<Storage["deleteDamaged"]> {

@@ -211,6 +211,11 @@ export class ClusterStorage implements Storage {
     this.#publisher.barrier(ownStream(stored), settle, expectedTail ?? null);
   }
 
+  whenFreed(stored: StoredStream): Promise<void> | null {
+    if (stored.forkCount > 0) return null;
+    return new Promise((resolve) => this.barrier(stored, () => resolve()));
+  }
+
   touch(stored: StoredStream, atMs: number): boolean {
     const stream = ownStream(stored);
     if (stream.standing === "live") this.#publisher.touch(stream, atMs);

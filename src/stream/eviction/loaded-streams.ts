@@ -70,14 +70,14 @@ export class LoadedStreams {
   }
 
   /**
-   * Calls `next` with that for a `kept` stream. Where its last fork is gone, it first waits until storage has removed
-   * the stream, or has failed to: the deletion of the fork may have been answered before that.
+   * Calls `next` with that for a `kept` stream. Where the last of its forks is gone, or goes now, it first waits until
+   * storage has removed the stream, or has failed to: the deletion of the fork may have been answered before that.
    */
   whenNotHeld<T>(stream: Stream, next: (refused: Refused | null) => MaybePromise<T>): MaybePromise<T> {
     const { stored } = stream;
-    if (stored.standing !== "kept" || stored.forkCount > 0) return next(this.whyNotThere(stream));
-    const removed = new Promise<void>((resolve) => this.#options.storage.barrier(stored, () => resolve()));
-    return removed.then(() => next(this.whyNotThere(stream)));
+    const freed = stored.standing === "kept" ? this.#options.storage.whenFreed(stored) : null;
+    if (freed === null) return next(this.whyNotThere(stream));
+    return freed.then(() => next(this.whyNotThere(stream)));
   }
 
   /** All streams; some may be removed during the iteration. */

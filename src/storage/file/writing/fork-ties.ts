@@ -50,6 +50,8 @@ interface ForkTieEvents {
 export class ForkTies extends EventEmitter<ForkTieEvents> {
   readonly #options: ForkTiesOptions;
   readonly #search: ForkSearch;
+  /** Streams that were kept for their forks, and whose removal is on its way; what settles with that. */
+  readonly #collected = new Map<FileStream, Promise<void>>();
 
   constructor(options: ForkTiesOptions) {
     super();
@@ -181,7 +183,34 @@ export class ForkTies extends EventEmitter<ForkTieEvents> {
   /** Deletes a stream that was kept for its forks when none is left. What is not taken now is swept later. */
   collect(stream: FileStream): void {
     if (!stream.ties.softDeleted || stream.deleted || stream.ties.deletions > 0 || stream.forkCount > 0) return;
-    this.#remove(stream, () => undefined);
+    const removal = new Promise<void>((resolve) => {
+      if (this.#remove(stream, () => resolve()) !== null) resolve();
+    });
+    this.#collected.set(stream, removal);
+    void removal.then(() => this.#collected.delete(stream));
+  }
+
+  /** Resolves when the removals have settled that take away what a stream is kept for; `null` where one stays. */
+  whenFreed(stream: FileStream): Promise<void> | null {
+    const removal = this.#removalBefore(stream);
+    // Each removal of a row of forks is submitted when the one before it is durable.
+    return removal === null ? null : removal.then(() => this.whenFreed(stream) ?? undefined);
+  }
+
+  /** The removal of a stream that is kept for its forks, or the last of those that take all these away. */
+  #removalBefore(stream: FileStream): Promise<void> | null {
+    const going = new Map<FileStream, number>();
+    for (const [collected, removal] of this.#collected) {
+      if (collected === stream) return removal;
+      // Up the row, as far as this is the last fork of each that does not go yet.
+      for (let source = collected.ties.parent; source !== null; source = source.ties.parent) {
+        const count = (going.get(source) ?? 0) + 1;
+        going.set(source, count);
+        if (!source.ties.softDeleted || count < source.forkCount) break;
+        if (source === stream) return removal;
+      }
+    }
+    return null;
   }
 
   #remove(stream: FileStream, settle: (how: Settlement) => void): Rejection | null {

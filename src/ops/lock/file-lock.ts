@@ -3,7 +3,7 @@
 import { randomBytes } from "node:crypto";
 import { open, readFile, readlink, rename, unlink } from "node:fs/promises";
 import { targetOf, WatchedFile } from "../watched-file.js";
-import { decodeIdentity, fieldsOf, processStanding, processStart, thisProcess } from "./process-identity.js";
+import { decodeIdentity, fieldsOf, hasEndedHere, machineOf, processStart, thisProcess } from "./process-identity.js";
 import type { Proc, ProcessIdentity } from "./process-identity.js";
 
 const LOCK_MODE = 0o600;
@@ -102,7 +102,9 @@ async function holderOf(lock: string): Promise<Holder | null> {
 /** Whether the process has ended for certain. */
 async function isGone(holder: Holder): Promise<boolean> {
   const self = await thisProcess(PROC);
-  return (await processStanding(holder, self, (pid) => processStart(PROC, pid))) === "gone";
+  const machine = machineOf(holder, self);
+  if (machine !== "this") return machine === "started-again";
+  return hasEndedHere(holder, self, (pid) => processStart(PROC, pid));
 }
 
 function hasCode(error: unknown, code: string): boolean {

@@ -95,10 +95,19 @@ export function isElsewhere(other: ProcessIdentity, self: ProcessIdentity): bool
 }
 
 /** Whether a process of this machine and this namespace runs, as far as can be told. */
-export async function isRunning({ pid, startedAt }: ProcessIdentity, startedAtOf: StartedAtOf): Promise<boolean> {
+async function isRunning({ pid, startedAt }: ProcessIdentity, startedAtOf: StartedAtOf): Promise<boolean> {
   const now = await startedAtOf(pid);
   if (now === undefined) return false;
   return startedAt === null || now === null || now === startedAt;
+}
+
+/** Whether a process has ended whose id certainly counts here: on this machine, in this pid namespace. */
+export async function hasEndedHere(
+  other: ProcessIdentity,
+  self: ProcessIdentity,
+  startedAtOf: StartedAtOf,
+): Promise<boolean> {
+  return other.pidNamespace === self.pidNamespace && !(await isRunning(other, startedAtOf));
 }
 
 /** The process that the fields of a file's JSON name; `null` where they name none. */

@@ -7,6 +7,9 @@ import { replaceFile, WatchedFile } from "../../../src/ops/watched-file.js";
 import { startNode } from "../../helpers/process.js";
 import { tempDir } from "../../helpers/temp-dir.js";
 
+/** More than a process id can be. */
+const NO_PROCESS = 2 ** 30;
+
 describe("the lock of a file", () => {
   test("lets one change after another be made", async () => {
     const path = join(tempDir(), "count");
@@ -78,6 +81,8 @@ describe("the lock of a file", () => {
       { ...holder, startedAt: null },
       { ...holder, pidNamespace: "pid:[1]" },
       { ...holder, id: "../x" },
+      // Where its process id counts is not told: that there is none of that id here says nothing.
+      { ...holder, pidNamespace: null, pid: NO_PROCESS },
     ]) {
       writeFileSync(`${path}.lock`, JSON.stringify(other));
       await assert.rejects(

@@ -5,6 +5,7 @@ import { describe, test } from "node:test";
 import {
   decodeIdentity,
   fieldsOf,
+  hasEndedHere,
   isElsewhere,
   machineOf,
   processStanding,
@@ -89,6 +90,16 @@ describe("whether a process of these names still runs", () => {
     test(`${what}: ${standing}`, async () => {
       assert.equal(await processStanding({ ...OTHER, ...other }, SELF, async (pid) => (pid === 7 ? startedAt : null)), standing);
     });
+
+  test("that it has ended is certain only where its id counts here for certain", async () => {
+    const ended = async (other: Partial<ProcessIdentity>, startedAt?: string | null) =>
+      hasEndedHere({ ...OTHER, ...other }, SELF, async () => startedAt);
+    assert.equal(await ended({}), true);
+    assert.equal(await ended({}, "boot 9"), true);
+    assert.equal(await ended({}, "boot 1"), false);
+    assert.equal(await ended({ pidNamespace: null }), false);
+    assert.equal(await ended({ pidNamespace: "pid:[2]" }), false);
+  });
 
   test("its machine and its namespace are told from what both say", () => {
     assert.equal(machineOf(OTHER, SELF), "this");

@@ -1,4 +1,10 @@
-import { decodeIdentity, fieldsOf, isRunning, machineOf, processStanding } from "../../../ops/lock/process-identity.js";
+import {
+  decodeIdentity,
+  fieldsOf,
+  hasEndedHere,
+  machineOf,
+  processStanding,
+} from "../../../ops/lock/process-identity.js";
 import type { ProcessIdentity, ProcessStanding, StartedAtOf } from "../../../ops/lock/process-identity.js";
 import type { Reach } from "../disk/sockets.js";
 import { isLockSocket } from "../format/layout.js";
@@ -29,8 +35,7 @@ export async function standingOf(holder: LockHolder, { reach, self, startedAtOf 
   if (reach === "missing" || machineOf(holder, self) !== "this") return processStanding(holder, self, startedAtOf);
   if (reach === "refuses") return "gone";
   // Another user's: whether there is such a process can be told all the same.
-  const isHere = holder.pidNamespace === self.pidNamespace;
-  return isHere && !(await isRunning(holder, startedAtOf)) ? "gone" : "behind-permissions";
+  return (await hasEndedHere(holder, self, startedAtOf)) ? "gone" : "behind-permissions";
 }
 
 /** A holder as its file has it. */

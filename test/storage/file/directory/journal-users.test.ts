@@ -18,7 +18,6 @@ test("what the system does not tell of a process is null, and a fault of the dis
     blind.gate = ({ kind }) => (kind === "open" ? diskError(code) : undefined);
     assert.equal(await processStart(procOf(blind), process.pid), null);
   }
-  // The start alone: as its links are told, its /proc is believed.
   const broken = new WatchedFiles();
   broken.gate = ({ kind }) => (kind === "open" ? diskError("EIO") : undefined);
   await assert.rejects(processStart(procOf(broken), process.pid), { code: "EIO" });

@@ -12,7 +12,7 @@ import { closed, listenForAdmin, type Listening } from "./server/admin-listening
 import { contextOf } from "./server/context-of.js";
 import { namedFilesIn } from "./server/named-files.js";
 import { warnOfOpenAccess } from "./server/open-access.js";
-import { settingsOf, type ServerOptions } from "./server/server-options.js";
+import { ownOptions, settingsOf, type ServerOptions } from "./server/server-options.js";
 import { parseStorage, type NatsAddress } from "./net/storage-address.js";
 import { Dispatcher } from "./http/dispatch.js";
 import { problem, type Problem } from "./http/encoding/problems.js";
@@ -89,7 +89,8 @@ export function createServer(options: ServerOptions): Promise<RunningServer> {
 }
 
 /** {@link createServer} for tests, with `limits` short enough to wait for. */
-export async function startServer(options: ServerOptions, limits: RequestLimits): Promise<RunningServer> {
+export async function startServer(given: ServerOptions, limits: RequestLimits): Promise<RunningServer> {
+  const options = ownOptions(given);
   const settings = settingsOf(options);
   const plan = planOf(settings);
   if ("fault" in plan) throw new StartError("invalid-option", `Cannot start: ${plan.fault}`);
@@ -159,7 +160,8 @@ async function listen({ context, dispatcher }: Service, plan: ListenPlan, limits
 }
 
 /** Opens the directory, for a server of your own: `host` and `port` are not used. Throws {@link StartError}. */
-export async function createHandler(options: ServerOptions): Promise<StreamHandler> {
+export async function createHandler(given: ServerOptions): Promise<StreamHandler> {
+  const options = ownOptions(given);
   const settings = settingsOf(options);
   // A variable that is not set would open the server to whoever reaches it.
   if (Object.hasOwn(options, "auth") && settings.auth === "")

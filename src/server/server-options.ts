@@ -46,20 +46,39 @@ function faultOfMethods(value: unknown, methods: readonly string[]): string | nu
 }
 
 /**
- * All settings of a server, those that are left out with their defaults, paths of files whole. Throws
- * {@link StartError}.
+ * The options as they are now in an object of their own: getters and prototypes as well, so that what a class of the
+ * caller's has is not left out. Throws {@link StartError} for a name that is none.
  */
-export function settingsOf(options: ServerOptions): Settings {
+export function ownOptions(options: ServerOptions): ServerOptions {
   // Callers in JavaScript have no types.
   const given: unknown = options;
   if (typeof given !== "object" || given === null)
     throw invalidOption("the first argument", "must be an object with options", given);
-  const unknown = Object.keys(given).find((name) => !Object.hasOwn(OPTIONS, name) && !Object.hasOwn(PART_FAULTS, name));
+  const names = namesIn(given);
+  const unknown = names.find((name) => !Object.hasOwn(OPTIONS, name) && !Object.hasOwn(PART_FAULTS, name));
   if (unknown !== undefined)
     throw new StartError(
       "invalid-option",
       `Cannot start: there is no option ${JSON.stringify(unknown)}${suggestion(unknown)}`,
     );
+  return Object.fromEntries(names.map((name) => [name, Reflect.get(given, name)]));
+}
+
+/** The names of what an object and its prototypes have, but for methods of a class and what all objects have. */
+function namesIn(given: object): readonly string[] {
+  const names = new Set<string>();
+  for (let at: object | null = given; at !== null && at !== Object.prototype; at = Reflect.getPrototypeOf(at))
+    for (const [name, { enumerable, get }] of Object.entries(Object.getOwnPropertyDescriptors(at)))
+      // Objects of another realm have the last one's accessor.
+      if ((enumerable === true || get !== undefined) && name !== "__proto__") names.add(name);
+  return [...names];
+}
+
+/**
+ * All settings of a server, those that are left out with their defaults, paths of files whole; `options` as
+ * {@link ownOptions} has them. Throws {@link StartError}.
+ */
+export function settingsOf(options: ServerOptions): Settings {
   for (const [name, faultOfPart] of Object.entries(PART_FAULTS)) {
     const value: unknown = options[name as keyof ServerOptions]; // the names of PART_FAULTS are some of them
     const fault = faultOfPart(value);

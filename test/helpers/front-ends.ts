@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import type { Clock } from "../../src/ops/clock.js";
 import { ClusterStorage } from "../../src/storage/nats/cluster-storage.js";
 import { Subjects } from "../../src/storage/nats/log/subjects.js";
 import { Registry } from "../../src/stream/registry.js";
@@ -21,8 +22,8 @@ export interface FrontEnds {
   readonly clock: VirtualClock;
   readonly cluster: MemoryCluster;
   readonly all: readonly FrontEnd[];
-  /** One more, which has nothing in memory. */
-  begin(faults?: LogFaults): FrontEnd;
+  /** One more, which has nothing in memory; its clock is so far ahead of the others'. */
+  begin(faults?: LogFaults, aheadMs?: number): FrontEnd;
   stop(): Promise<void>;
 }
 
@@ -37,19 +38,31 @@ function virtualTimes(): Times {
   return { clock, stopwatchMs: () => clock.nowMs() };
 }
 
+function aheadOf(clock: Clock, aheadMs: number): Clock {
+  return { nowMs: () => clock.nowMs() + aheadMs, after: (delayMs, run) => clock.after(delayMs, run) };
+}
+
 /** Begins `count` front ends; what goes wrong on their ways to the log is drawn from `random`. */
 export function frontEnds(count: number, random: Random, faults?: LogFaults, times = virtualTimes()): FrontEnds {
   const { clock } = times;
   const cluster = new MemoryCluster();
   const begun: FrontEnd[] = [];
-  const begin = (itsFaults = faults): FrontEnd => {
+  const begin = (itsFaults = faults, aheadMs = 0): FrontEnd => {
+    const itsClock: Clock = aheadMs === 0 ? clock : aheadOf(clock, aheadMs);
     const next = (): number => random.next();
     const { log: notices, lines } = keptLog();
     const log = new MemoryLog(cluster, clock, next, itsFaults);
     const subjects = new Subjects("test", 2);
     const fixed = { subjects, notices, cacheBytes: 4096, timeoutMs: 30_000 };
-    const storage = new ClusterStorage({ log, ...fixed, ...times, random: next });
-    const registry = new Registry({ storage, clock, log: notices, ttlMode: "sliding", maxLoadedStreams: 100, maxLoadedProducers: 1000 });
+    const storage = new ClusterStorage({ log, ...fixed, ...times, clock: itsClock, random: next });
+    const registry = new Registry({
+      storage,
+      clock: itsClock,
+      log: notices,
+      ttlMode: "sliding",
+      maxLoadedStreams: 100,
+      maxLoadedProducers: 1000,
+    });
     const frontEnd = { registry, storage, log: lines, way: log };
     begun.push(frontEnd);
     return frontEnd;

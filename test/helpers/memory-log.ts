@@ -7,6 +7,7 @@ import {
   type ReplicatedLog,
   type SubjectKind,
 } from "../../src/storage/nats/log/replicated-log.js";
+import { LINGERING_MS } from "../../src/storage/nats/log/sequence-ages.js";
 
 /** How often what goes wrong, each from 0 to 1. */
 export interface LogFaults {
@@ -46,6 +47,8 @@ export class MemoryCluster {
   refused = 0;
   /** What all messages may have together; a message has its body and as much as {@link OVERHEAD_BYTES}. */
   maxBytes = Infinity;
+  /** When messages were stored, by their sequences. */
+  readonly storedAtMs = new Map<number, number>();
   #sequence = 0;
 
   /** Stores a message where the expectation is met. */
@@ -136,7 +139,9 @@ export class MemoryLog implements ReplicatedLog {
 
   #store(subject: string, head: string, body: Buffer, expected: number | null): LogMessage | null {
     const stored = this.#cluster.store(subject, head, body, expected);
-    if (stored !== null) for (const watcher of this.#cluster.watchers) if (watcher.subject === subject) this.#hint(watcher, stored);
+    if (stored === null) return null;
+    this.#cluster.storedAtMs.set(stored.sequence, this.#clock.nowMs());
+    for (const watcher of this.#cluster.watchers) if (watcher.subject === subject) this.#hint(watcher, stored);
     return stored;
   }
 
@@ -199,6 +204,10 @@ export class MemoryLog implements ReplicatedLog {
   async untilLed(): Promise<boolean> {
     await this.#pause();
     return this.#random() < 0.5;
+  }
+
+  hasSettled(_subject: string, sequence: number): boolean {
+    return this.#clock.nowMs() - (this.#cluster.storedAtMs.get(sequence) ?? Infinity) >= LINGERING_MS;
   }
 
   async purge(subject: string, before: number | null): Promise<void> {

@@ -9,7 +9,7 @@ import { createServer as createStreamServer } from "../../src/server.js";
 import type { ClusterStorage } from "../../src/storage/nats/cluster-storage.js";
 import { API_ERROR, jsonOf, type ApiAnswer } from "../../src/storage/nats/jetstream/answers.js";
 import { ClusterConnection } from "../../src/storage/nats/jetstream/connection.js";
-import { loadNatsClient } from "../../src/storage/nats/jetstream/nats-client.js";
+import { loadNatsClient } from "../../src/storage/nats/client/nats-client.js";
 import { ClusterUnusableError, openCluster } from "../../src/storage/nats/open-cluster.js";
 import { created, keptLog, loaded, type LogLine } from "../helpers/engine.js";
 import { startStreamdir } from "../helpers/process.js";

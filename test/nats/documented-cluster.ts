@@ -7,7 +7,7 @@ import { startProgram, type TestProcess, type TestScope } from "../helpers/proce
 import { tempDir } from "../helpers/temp-dir.js";
 import { Nginx } from "../proxies/nginx.js";
 import { systemClock } from "../../src/ops/clock.js";
-import { loadNatsClient } from "../../src/storage/nats/jetstream/nats-client.js";
+import { loadNatsClient } from "../../src/storage/nats/client/nats-client.js";
 import { Subjects } from "../../src/storage/nats/log/subjects.js";
 import { faultOfAnswer, jsonOf } from "../../src/storage/nats/jetstream/answers.js";
 import { Requests } from "../../src/storage/nats/jetstream/requests.js";

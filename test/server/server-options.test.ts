@@ -1,8 +1,9 @@
 import assert from "node:assert/strict";
 import { resolve } from "node:path";
-import { test } from "node:test";
+import { describe, test } from "node:test";
+import { runInNewContext } from "node:vm";
 import { OPTIONS, type OptionName } from "../../src/options.js";
-import { settingsOf } from "../../src/server/server-options.js";
+import { ownOptions, settingsOf, type ServerOptions } from "../../src/server/server-options.js";
 
 /** Those that are paths of files. */
 const FILES: readonly OptionName[] = ["auth", "tlsCert", "tlsKey", "clientCa", "natsCreds"];
@@ -17,4 +18,59 @@ test("paths of files are whole, and none where none is given", () => {
     assert.equal(settings[name], resolve(`${name}.pem`));
     assert.equal(defaults[name], "");
   }
+});
+
+describe("options that are not an object's own", () => {
+  /** As an application has its configuration: from a class, with what it needs itself beside it. */
+  class Configuration {
+    readonly prefix = "/v1/";
+    get dir(): string {
+      return "data";
+    }
+    get readOnly(): boolean {
+      return true;
+    }
+    describe(): string {
+      return this.dir;
+    }
+  }
+
+  test("are taken: those of a class, of a prototype, and of another realm", () => {
+    const ofRealm: unknown = runInNewContext("({ dir: 'data', readOnly: true, prefix: '/v1/' })");
+    for (const given of [
+      new Configuration(),
+      Object.create(new Configuration()) as Configuration,
+      Object.create({ dir: "data", readOnly: true, prefix: "/v1/" }) as ServerOptions,
+      ofRealm as ServerOptions,
+    ]) {
+      const { prefix, readOnly } = settingsOf(ownOptions(given));
+      assert.deepEqual([prefix, readOnly, ownOptions(given).dir], ["/v1/", true, "data"]);
+    }
+  });
+
+  test("are read once", () => {
+    let reads = 0;
+    const options = ownOptions({
+      get dir() {
+        return `data ${(reads += 1)}`;
+      },
+    });
+    settingsOf(options);
+    assert.equal(options.dir, "data 1");
+  });
+
+  test("are refused where there are no such", () => {
+    class Misspelt {
+      get readonly(): boolean {
+        return true;
+      }
+    }
+    for (const given of [new Misspelt(), Object.create({ readonly: true }) as object])
+      assert.throws(() => ownOptions(given as ServerOptions), /there is no option "readonly"; did you mean readOnly\?/);
+  });
+
+  test("are the own where there are both", () => {
+    const given = Object.assign(Object.create(new Configuration()) as object, { prefix: "/v2/" });
+    assert.equal(settingsOf(ownOptions(given)).prefix, "/v2/");
+  });
 });

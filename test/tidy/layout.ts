@@ -38,7 +38,6 @@ export const TESTED_ELSEWHERE: Readonly<Record<string, string>> = {
   "src/storage/nats/reading/places.ts": "test/storage/nats/cluster-storage.test.ts finds any place of a long stream",
   "src/storage/nats/reading/state-reader.ts": "test/storage/nats/cluster-storage.test.ts loads what another server has made",
   "src/storage/nats/writing/batch.ts": "test/storage/nats/cluster-storage.test.ts has thousands of producers and long batches",
-  "src/storage/nats/writing/fork-edges.ts": "test/storage/nats/cluster-storage.test.ts makes and deletes forks",
   "src/stream/creations.ts": "test/stream/registry.test.ts creates by the registry, and registry-shared.test.ts where others do too",
   "src/storage/storage.ts": "the interface: test/contract/ is its test, for every engine",
 };

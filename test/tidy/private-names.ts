@@ -5,7 +5,7 @@ import { sources, type Check, type Offence, type Tree } from "./tree.js";
 /** The only room that may use what Node does not promise to keep. */
 const ROOM = "src/http/node/";
 /** What the client of NATS does not promise to keep has a file of its own. */
-const CLIENT_FILE = "src/storage/nats/jetstream/header-bytes.ts";
+const CLIENT_FILE = "src/storage/nats/client/header-bytes.ts";
 /** Members of Node's own objects that are private without an underscore. */
 const UNMARKED = new Set(["parser", "onIncoming", "httpAllowHalfOpen"]);
 /** Ways to reach private members without naming them. */

@@ -51,6 +51,7 @@ export const FLOORS: readonly string[] = [
   "src/storage/nats/reading/",
   "src/storage/nats/memory/",
   "src/storage/nats/jetstream/",
+  "src/storage/nats/client/",
   "src/storage/nats/log/",
   "src/storage/file/offline/",
   "src/storage/file/backup/",

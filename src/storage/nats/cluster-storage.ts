@@ -18,7 +18,7 @@ import {
 } from "../storage.js";
 import { busyInsteadOf, ClusterList, headOf, listedOf } from "./cluster-list.js";
 import type { PlacedChange } from "./log/change.js";
-import { LogUnavailableError, type ReplicatedLog } from "./log/replicated-log.js";
+import { LogUnavailableError, whereAvailable, type ReplicatedLog } from "./log/replicated-log.js";
 import type { Subjects } from "./log/subjects.js";
 import { ClusterStream, ownStream } from "./memory/cluster-stream.js";
 import { MessageCache } from "./memory/message-cache.js";
@@ -28,7 +28,7 @@ import { StreamBytes } from "./reading/stream-bytes.js";
 import { whenLed } from "./reading/when-led.js";
 import { SweepLease } from "./sweep-lease.js";
 import { Watches } from "./watches.js";
-import { ForkEdges, LINGERING_MS } from "./writing/fork-edges.js";
+import { ForkEdges } from "./writing/fork-edges.js";
 import { Publisher } from "./writing/publisher.js";
 import { dropNote } from "./writing/read-notes.js";
 import { Reserve } from "./writing/reserve.js";
@@ -291,12 +291,17 @@ export class ClusterStorage implements Storage {
   async *#swept(): AsyncGenerator<ListedStream> {
     if (!(await this.#lease.take())) return;
     await this.#reserve.fill();
-    await this.#edges.sweep();
-    for await (const message of this.#parts.log.heads("streams")) {
+    // A shard without a leader keeps the others from nothing.
+    const faults: LogUnavailableError[] = [];
+    const skip = (fault: LogUnavailableError): void => void faults.push(fault);
+    await this.#edges.sweep(skip);
+    for await (const message of this.#parts.log.heads("streams", skip)) {
       const placed = headOf(message);
       if (placed.change.deletedAtMs === null) yield await this.#listed(listedOf(placed), placed.change.id);
-      else await this.#dropOldTombstone(placed);
+      else await whereAvailable(() => this.#dropOldTombstone(placed), skip);
     }
+    const [fault] = faults;
+    if (fault !== undefined) throw fault;
   }
 
   /** With the time of its last read, where its own says that its time is over. */
@@ -307,9 +312,9 @@ export class ClusterStorage implements Storage {
   }
 
   async #dropOldTombstone({ change, sequence }: PlacedChange): Promise<void> {
-    const { name, id, deletedAtMs } = change;
-    if (deletedAtMs === null || this.#parts.clock.nowMs() - deletedAtMs < LINGERING_MS) return;
+    const { name, id } = change;
     const { log, subjects } = this.#parts;
+    if (!log.hasSettled(subjects.ofStream(name), sequence)) return;
     if ((await this.#states.countForks({ name, id })) > 0) return;
     // One that came since is found only by the tombstone.
     await dropNote(this.#parts, change);

@@ -6,9 +6,9 @@ import { ClusterStorage } from "./cluster-storage.js";
 import { openBucket } from "./jetstream/bucket.js";
 import { ClusterConnection } from "./jetstream/connection.js";
 import { JetStreamLog } from "./jetstream/jetstream-log.js";
-import { loadNatsClient, type NatsClient } from "./jetstream/nats-client.js";
+import { loadNatsClient, type NatsClient } from "./client/nats-client.js";
 
-export { ClusterUnusableError } from "./jetstream/nats-client.js";
+export { ClusterUnusableError } from "./client/nats-client.js";
 
 /** How a cluster is opened. */
 export interface OpenClusterOptions {

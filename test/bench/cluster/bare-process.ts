@@ -1,4 +1,4 @@
-import { loadNatsClient, type NatsConnection, type NatsMessage } from "../../../src/storage/nats/jetstream/nats-client.js";
+import { loadNatsClient, type NatsConnection, type NatsMessage } from "../../../src/storage/nats/client/nats-client.js";
 import { quantile } from "../../scale/load.js";
 import { pause } from "../../scale/server-under-load.js";
 import { READ_BYTES } from "./read-bytes.js";

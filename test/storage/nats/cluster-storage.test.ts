@@ -182,11 +182,11 @@ describe("two servers on one log", () => {
   });
 
   test("a fork that was never made holds its source for ten minutes, and no longer", async () => {
-    await withTwo(async (one, other, clock, cluster) => {
+    await withTwo(async (one, other, clock, cluster, [way]) => {
       const source = await created(one, "source", "bytes");
       const edge = encodeEdge({ source: "source", id: source.id, fork: "lost", forkId: "f1", atMs: clock.nowMs() });
       const subjects = new Subjects("test", 2);
-      cluster.store(subjects.ofEdge("source", source.id, "f1"), edge, Buffer.alloc(0), 0);
+      await way?.publish(subjects.ofEdge("source", source.id, "f1"), edge, Buffer.alloc(0), 0);
       const fork = await forked(other, await loaded(other, "source"), "fork", 3, "own");
       assert.equal(await remove(one, source), "durable");
       await clock.pause(9 * 60_000);

@@ -2,8 +2,8 @@
 
 import type { ShardState } from "../log/continuity.js";
 import type { LogMessage, Published } from "../log/replicated-log.js";
-import { HeaderBlock, headersOf, type HeaderValues } from "./header-block.js";
-import type { NatsMessage } from "./nats-client.js";
+import { HeaderBlock, headersOf, type HeaderValues } from "../client/header-block.js";
+import type { NatsMessage } from "../client/nats-client.js";
 
 /** The header that has the head of a message. */
 export const HEAD_HEADER = "Sd";

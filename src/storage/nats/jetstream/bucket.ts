@@ -2,7 +2,7 @@ import type { NatsAddress } from "../../../net/storage-address.js";
 import type { Clock } from "../../../ops/clock.js";
 import { Subjects } from "../log/subjects.js";
 import { API_ERROR, faultOfAnswer, jsonOf, stateOf, type ApiAnswer } from "./answers.js";
-import { ClusterUnusableError } from "./nats-client.js";
+import { ClusterUnusableError } from "../client/nats-client.js";
 import { whyNotPublish, withAdvice } from "./permissions.js";
 import type { Requests } from "./requests.js";
 

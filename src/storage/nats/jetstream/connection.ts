@@ -2,7 +2,7 @@ import type { Clock, Timer } from "../../../ops/clock.js";
 import type { Log } from "../../../ops/log.js";
 import { WatchedFile } from "../../../ops/watched-file.js";
 import type { NatsAddress } from "../../../net/storage-address.js";
-import { connectOrDestroy } from "./leftover-sockets.js";
+import { connectOrDestroy } from "../client/leftover-sockets.js";
 import {
   ClusterUnusableError,
   type NatsClient,
@@ -10,10 +10,10 @@ import {
   type NatsConnectOptions,
   type NatsFault,
   type NatsMessage,
-} from "./nats-client.js";
+} from "../client/nats-client.js";
 import { withAdvice } from "./permissions.js";
 import { Requests } from "./requests.js";
-import { hintOf, identityCheckFor } from "./server-identity.js";
+import { hintOf, identityCheckFor } from "../client/server-identity.js";
 import { kindOf } from "./subject-kind.js";
 import { Subscriptions } from "./subscriptions.js";
 

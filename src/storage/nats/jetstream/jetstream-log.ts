@@ -1,12 +1,13 @@
-import { randomBytes } from "node:crypto";
 import { stopwatchMs, type Clock } from "../../../ops/clock.js";
 import type { Log } from "../../../ops/log.js";
 import { Continuity } from "../log/continuity.js";
 import { Fullness } from "../log/fullness.js";
+import { SequenceAges } from "../log/sequence-ages.js";
 import {
   LogUnavailableError,
   type LogHealth,
   type LogMessage,
+  type OnUnavailable,
   type Published,
   type ReplicatedLog,
   type SubjectKind,
@@ -18,7 +19,6 @@ import {
   HEAD_HEADER,
   jsonOf,
   majorityAgoMs,
-  messageOfConsumer,
   messageOfHeaders,
   sequenceIn,
   messageOfLeader,
@@ -28,8 +28,9 @@ import {
 } from "./answers.js";
 import type { Bucket } from "./bucket.js";
 import type { ClusterConnection } from "./connection.js";
-import { headersOf } from "./header-block.js";
-import type { NatsMessage } from "./nats-client.js";
+import { headersOf } from "../client/header-block.js";
+import { headsOf, type HeadsSource } from "./heads.js";
+import type { NatsMessage } from "../client/nats-client.js";
 import { publishInVain, Refusals, withAdvice } from "./permissions.js";
 import type { Answer } from "./requests.js";
 import { ShardHealth } from "./shard-health.js";
@@ -41,9 +42,6 @@ const DIRECT_TIMEOUT_MS = 1000;
 const MAX_TRIES = 2;
 /** Most messages of one read. */
 const MAX_BATCH = 1000;
-/** Heads that are fetched at a time. */
-const HEADS_BATCH = 1000;
-const HEADS_TIMEOUT_MS = 10_000;
 /** What a message may have beside its body: its head, and a first snapshot of producers. */
 const HEAD_ROOM_BYTES = 64 * 1024;
 
@@ -58,6 +56,8 @@ export class JetStreamLog implements ReplicatedLog {
   readonly #refusals: Refusals;
   readonly #fullness: Fullness;
   readonly #continuity: Continuity;
+  readonly #ages: SequenceAges;
+  readonly #source: HeadsSource;
 
   /**
    * `patienceMs` is how long a stream's next leader is waited for; `notices` is the server's log; `nowMs` tells the
@@ -76,6 +76,13 @@ export class JetStreamLog implements ReplicatedLog {
     this.#refusals = new Refusals(nowMs);
     this.#fullness = new Fullness(notices, nowMs);
     this.#continuity = new Continuity(notices);
+    this.#ages = new SequenceAges(nowMs);
+    this.#source = {
+      call: (call, query, consumer) => this.#call(call, query, consumer),
+      unavailable: (stream, call, otherwise) => this.#unavailable(stream, call, otherwise),
+      requests: connection.requests,
+      clock,
+    };
     const needed = new Set(bucket.shards.flatMap(neededFor));
     connection.onMoved = () => this.#refusals.moved((what) => needed.has(what));
     const watching = {
@@ -220,7 +227,10 @@ export class JetStreamLog implements ReplicatedLog {
     if (answer === null) return null;
     if (faultOfAnswer(answer)?.code === API_ERROR.noSuchStream) return "missing";
     const state = stateOf(answer);
-    if (state !== null) this.#continuity.saw(stream, state);
+    if (state !== null) {
+      this.#continuity.saw(stream, state);
+      this.#ages.saw(stream, state);
+    }
     return majorityAgoMs(answer, this.#bucket.replicas);
   }
 
@@ -267,6 +277,10 @@ export class JetStreamLog implements ReplicatedLog {
     return this.#healthOf(part).untilLed(part);
   }
 
+  hasSettled(subject: string, sequence: number): boolean {
+    return this.#ages.hasSettled(this.#streamOf(subject), sequence);
+  }
+
   async purge(subject: string, sequence: number | null): Promise<void> {
     const stream = this.#streamOf(subject);
     const range = sequence === null ? { filter: subject } : { filter: subject, seq: sequence };
@@ -277,67 +291,15 @@ export class JetStreamLog implements ReplicatedLog {
     if (fault !== null) throw new LogUnavailableError(`${stream} can't be purged: ${fault.description}`, stream);
   }
 
-  async *heads(of: SubjectKind): AsyncGenerator<Omit<LogMessage, "body">> {
+  async *heads(of: SubjectKind, onUnavailable?: OnUnavailable): AsyncGenerator<Omit<LogMessage, "body">> {
     for (const [shard, stream] of this.#bucket.shards.entries())
-      yield* this.#headsOf(stream, this.#bucket.subjects.ofAllIn(shard, of));
-  }
-
-  /** The heads of one shard, by a consumer that fetches so many at a time. */
-  async *#headsOf(stream: string, filter: string): AsyncGenerator<Omit<LogMessage, "body">> {
-    const name = `sd_${randomBytes(8).toString("hex")}`;
-    let pending = await this.#openConsumer(stream, name, filter);
-    let delivered = 0;
-    try {
-      while (pending > 0) {
-        const batch = Math.min(HEADS_BATCH, pending);
-        for (const head of await this.#fetchHeads(stream, name, batch)) {
-          delivered += 1;
-          if (head.delivered !== delivered)
-            throw new LogUnavailableError(`a head of ${stream} was lost on its way`, stream);
-          pending = head.pending;
-          yield head;
-        }
+      try {
+        this.#mayBeLed(stream);
+        yield* headsOf(this.#source, stream, this.#bucket.subjects.ofAllIn(shard, of));
+      } catch (fault) {
+        if (onUnavailable === undefined || !(fault instanceof LogUnavailableError)) throw fault;
+        onUnavailable(fault);
       }
-    } finally {
-      await this.#call(`CONSUMER.DELETE.${stream}`, {}, name);
-    }
-  }
-
-  async #openConsumer(stream: string, name: string, filter: string): Promise<number> {
-    this.#mayBeLed(stream);
-    const config = {
-      name,
-      deliver_policy: "last_per_subject",
-      ack_policy: "none",
-      replay_policy: "instant",
-      filter_subject: filter,
-      headers_only: true,
-      mem_storage: true,
-      num_replicas: 1,
-      inactive_threshold: HEADS_TIMEOUT_MS * 6 * 1e6,
-    };
-    const query = { stream_name: stream, config, action: "create" };
-    const call = `CONSUMER.CREATE.${stream}`;
-    const answer = await this.#call(call, query, name);
-    const pending = answer?.["num_pending"];
-    if (typeof pending === "number") return pending;
-    const why = answer === null ? "no leader answers" : faultOfAnswer(answer)?.description;
-    throw this.#unavailable(stream, call, `${stream} can't be listed: ${why ?? ""}`);
-  }
-
-  async #fetchHeads(
-    stream: string,
-    name: string,
-    batch: number,
-  ): Promise<readonly NonNullable<ReturnType<typeof messageOfConsumer>>[]> {
-    const query = JSON.stringify({ batch, expires: HEADS_TIMEOUT_MS * 0.9 * 1e6 });
-    const isLast = (message: NatsMessage, count: number): boolean =>
-      count === batch || messageOfConsumer(message)?.pending === 0 || (message.headers?.code ?? 0) > 0;
-    const call = `$JS.API.CONSUMER.MSG.NEXT.${stream}.${name}`;
-    const messages = await this.#connection.requests.gatherDeliveries(call, query, HEADS_TIMEOUT_MS, isLast);
-    const heads = messages.flatMap((message) => messageOfConsumer(message) ?? []);
-    if (heads.length === 0) throw this.#unavailable(stream, call, `${stream} can't be listed: its consumer is gone`);
-    return heads;
   }
 
   watch(subject: string, isNews: (sequence: number) => boolean, onMessage: (message: LogMessage) => void): () => void {

@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { stopwatchMs, type Clock, type Timer } from "../../../ops/clock.js";
-import { headerEncoder, type HeaderFields } from "./header-block.js";
-import type { NatsClient, NatsConnection, NatsMessage } from "./nats-client.js";
+import { headerEncoder, type HeaderFields } from "../client/header-block.js";
+import type { NatsClient, NatsConnection, NatsMessage } from "../client/nats-client.js";
 import type { Subscriptions } from "./subscriptions.js";
 
 /** How a request ended without an answer. */

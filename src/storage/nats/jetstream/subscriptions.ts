@@ -1,5 +1,5 @@
 import type { Clock, Timer } from "../../../ops/clock.js";
-import type { NatsConnection, NatsMessage } from "./nats-client.js";
+import type { NatsConnection, NatsMessage } from "../client/nats-client.js";
 import { kindOf } from "./subject-kind.js";
 
 /** How soon a refused subscription is tried again; twice as late each time, as a server logs each refusal. */

@@ -41,6 +41,9 @@ export class LogUnavailableError extends Error {
   }
 }
 
+/** Hears of each part of the log that does not answer. */
+export type OnUnavailable = (fault: LogUnavailableError) => void;
+
 /**
  * A replicated log. Subjects are as subjects.ts writes them. What "the leader says" is no older than anything that was
  * acknowledged before the call, whoever published it. Calls throw {@link LogUnavailableError}, unless said otherwise.
@@ -65,13 +68,18 @@ export interface ReplicatedLog {
    * an election takes, and at once while that goes on. Never throws.
    */
   untilLed(part: string): Promise<boolean>;
+  /**
+   * Whether a message has been there for so long that whoever published it has seen all that it was for; `false` where
+   * this front end can't say. Its clock never jumps.
+   */
+  hasSettled(subject: string, sequence: number): boolean;
   /** Drops the messages of a subject before `sequence`; all of them where that is `null`. */
   purge(subject: string, sequence: number | null): Promise<void>;
   /**
    * The last message of each subject of streams, or of edges, without its body; those that change meanwhile may be left
-   * out, or come twice.
+   * out, or come twice. What a part has that does not answer is left out where `onUnavailable` is told of it.
    */
-  heads(of: SubjectKind): AsyncIterable<Omit<LogMessage, "body">>;
+  heads(of: SubjectKind, onUnavailable?: OnUnavailable): AsyncIterable<Omit<LogMessage, "body">>;
   /**
    * Tells of each message of a subject soon after it is stored, where its sequence `isNews`: a hint, which may be lost,
    * or come late or twice. Ends with the function that it returns.
@@ -83,4 +91,14 @@ export interface ReplicatedLog {
   listen(onAnnounced: (text: string) => void, onGap: () => void): void;
   health(): LogHealth;
   close(): Promise<void>;
+}
+
+/** Does some work on the log unless a part of it does not answer: then that is told. */
+export async function whereAvailable(work: () => Promise<void>, onUnavailable: OnUnavailable): Promise<void> {
+  try {
+    await work();
+  } catch (fault) {
+    if (!(fault instanceof LogUnavailableError)) throw fault;
+    onUnavailable(fault);
+  }
 }

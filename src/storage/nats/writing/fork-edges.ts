@@ -1,13 +1,10 @@
 import type { ForkOrigin, Settlement } from "../../storage.js";
-import { decodeChange, decodeEdge, encodeEdge } from "../log/change.js";
-import type { Published } from "../log/replicated-log.js";
+import { decodeChange, decodeEdge, encodeEdge, type Edge } from "../log/change.js";
+import { whereAvailable, type OnUnavailable, type Published } from "../log/replicated-log.js";
 import type { ClusterStream } from "../memory/cluster-stream.js";
 import type { ClusterParts, StateReader } from "../reading/state-reader.js";
 import { publishAnyhow, type PublishingOptions } from "./publishing.js";
 import { dropNote } from "./read-notes.js";
-
-/** How long a change may linger on its way: what looks dead before that may yet come to life. */
-export const LINGERING_MS = 10 * 60_000;
 
 /**
  * Ties forks to their sources. An edge in the source's shard says that a fork needs the source's bytes. Whoever makes a
@@ -50,18 +47,23 @@ export class ForkEdges {
 
   /**
    * Drops the edges of forks that were never made, or whose server ended before it gave up their hold. What their
-   * sources keep goes with their tombstones.
+   * sources keep goes with their tombstones. What can't be looked at now is left, and `onUnavailable` told.
    */
-  async sweep(): Promise<void> {
-    const { log, subjects, clock } = this.#parts;
-    for await (const { head } of log.heads("edges")) {
-      const { source, id, fork, forkId, atMs } = decodeEdge(head);
-      if (clock.nowMs() - atMs < LINGERING_MS) continue;
-      const last = await log.last(subjects.ofStream(fork));
-      const there = last === null ? null : decodeChange(last).change;
-      const holds = there?.id === forkId && (there.deletedAtMs === null || (await this.#hasForks(fork, forkId)));
-      if (!holds) await log.purge(subjects.ofEdge(source, id, forkId), null);
+  async sweep(onUnavailable: OnUnavailable): Promise<void> {
+    for await (const { head, sequence } of this.#parts.log.heads("edges", onUnavailable)) {
+      const edge = decodeEdge(head);
+      await whereAvailable(() => this.#dropDead(edge, sequence), onUnavailable);
     }
+  }
+
+  async #dropDead({ source, id, fork, forkId }: Edge, sequence: number): Promise<void> {
+    const { log, subjects } = this.#parts;
+    const subject = subjects.ofEdge(source, id, forkId);
+    if (!log.hasSettled(subject, sequence)) return;
+    const last = await log.last(subjects.ofStream(fork));
+    const there = last === null ? null : decodeChange(last).change;
+    const holds = there?.id === forkId && (there.deletedAtMs === null || (await this.#hasForks(fork, forkId)));
+    if (!holds) await log.purge(subject, null);
   }
 
   async #hasForks(name: string, id: string): Promise<boolean> {

@@ -51,7 +51,7 @@ export async function publishAgain(
     if (published.kind === "refused" && !mayBeThere) return { kind: "untaken" };
     if (published.kind === "unknown") mayBeThere = true;
     if (published.kind === "moved" || published.kind === "pending") {
-      const found = await whatFollows(log, subject, draft.change.publication, expected);
+      const found = await whatFollows(log, subject, draft.change.publication, expected, mayBeThere);
       if (found !== null) return found;
     }
     if (stopwatchMs() >= untilMs) return { kind: mayBeThere ? "unknown" : "untaken" };
@@ -82,13 +82,14 @@ async function whatFollows(
   subject: string,
   publication: string,
   expected: number,
+  mayBeThere: boolean,
 ): Promise<Outcome | null> {
   const next = await nextOrNull(log, subject, expected + 1);
   if (next === null) return null;
   const { change, previous, sequence } = decodeChange(next);
   if (change.publication === publication) return { kind: "stored", sequence };
   // Where a purge has taken what followed the expected one, that may have been ours.
-  return { kind: previous === expected ? "moved" : "unknown" };
+  return { kind: previous === expected || !mayBeThere ? "moved" : "unknown" };
 }
 
 async function nextOrNull(log: ReplicatedLog, subject: string, sequence: number): Promise<LogMessage | null> {

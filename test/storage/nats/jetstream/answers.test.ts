@@ -10,7 +10,7 @@ import {
   publishedOf,
   stateOf,
 } from "../../../../src/storage/nats/jetstream/answers.js";
-import type { NatsHeaders, NatsMessage } from "../../../../src/storage/nats/jetstream/nats-client.js";
+import type { NatsHeaders, NatsMessage } from "../../../../src/storage/nats/client/nats-client.js";
 
 function headersWith(entries: Readonly<Record<string, string>>): NatsHeaders {
   return { code: 0, description: "", get: (name) => entries[name] ?? "", append: () => {} };

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, test, type TestContext } from "node:test";
 import { ClusterConnection } from "../../../../src/storage/nats/jetstream/connection.js";
-import type { NatsClient, NatsConnection, NatsFault, NatsMessage, NatsStatus } from "../../../../src/storage/nats/jetstream/nats-client.js";
+import type { NatsClient, NatsConnection, NatsFault, NatsMessage, NatsStatus } from "../../../../src/storage/nats/client/nats-client.js";
 import { keptLog } from "../../../helpers/engine.js";
 import { ManualClock } from "../../../helpers/manual-clock.js";
 

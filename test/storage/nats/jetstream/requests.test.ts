@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { EventEmitter, once } from "node:events";
 import { describe, test } from "node:test";
-import type { NatsClient, NatsConnection, NatsMessage } from "../../../../src/storage/nats/jetstream/nats-client.js";
+import type { NatsClient, NatsConnection, NatsMessage } from "../../../../src/storage/nats/client/nats-client.js";
 import { Requests } from "../../../../src/storage/nats/jetstream/requests.js";
 import { Subscriptions } from "../../../../src/storage/nats/jetstream/subscriptions.js";
 import { ManualClock } from "../../../helpers/manual-clock.js";

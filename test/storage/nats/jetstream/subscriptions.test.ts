@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import type { NatsConnection, NatsMessage } from "../../../../src/storage/nats/jetstream/nats-client.js";
+import type { NatsConnection, NatsMessage } from "../../../../src/storage/nats/client/nats-client.js";
 import { Subscriptions } from "../../../../src/storage/nats/jetstream/subscriptions.js";
 import { ManualClock } from "../../../helpers/manual-clock.js";
 

@@ -1,6 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { encodeChange, type Change } from "../../../../src/storage/nats/log/change.js";
 import type { Published } from "../../../../src/storage/nats/log/replicated-log.js";
+import { publishAgain } from "../../../../src/storage/nats/writing/publishing.js";
 import { append, created, readAll, recordOf, settled, startCreate } from "../../../helpers/engine.js";
 import { frontEnds, withFrontEnds } from "../../../helpers/front-ends.js";
 import type { MemoryLog } from "../../../helpers/memory-log.js";
@@ -78,3 +80,44 @@ test("what this server may not publish is given up at once, and is certainly not
 function answerAll(way: MemoryLog, published: Published): void {
   way.publish = () => Promise.resolve(published);
 }
+
+for (const [kind, outcome] of [
+  ["pending", "moved"],
+  ["unknown", "unknown"],
+] as const)
+  test(`an attempt that ends ${kind}, where others and a purge came first, is ${outcome}: the purge may have taken only what may be there`, async () => {
+    await withFrontEnds(async ({ clock }, { way }) => {
+      const subject = "sd.test.0.s.s";
+      const nothing = Buffer.alloc(0);
+      for (const [publication, expected] of [
+        ["first", 0],
+        ["second", 1],
+      ] as const)
+        await way.publish(subject, encodeChange({ ...EMPTY, publication }), nothing, expected);
+      await way.purge(subject, 2);
+      const options = { log: way, clock, stopwatchMs: () => clock.nowMs(), timeoutMs: TIMEOUT_MS, random: () => 0 };
+      const draft = { change: EMPTY, head: encodeChange(EMPTY), body: nothing };
+      const attempt = { subject, draft, expected: 0, sentAtMs: clock.nowMs() };
+      assert.deepEqual(await publishAgain(options, attempt, { kind }), { kind: outcome });
+    });
+  });
+
+const EMPTY: Change = {
+  id: "0a1b",
+  name: "s",
+  publication: "ours",
+  deletedAtMs: null,
+  from: 0,
+  to: 0,
+  records: [],
+  config: { contentType: "text/plain", createdAtMs: 0, ttlSeconds: null, expiresAtMs: null, forkedFrom: null },
+  earliest: 0,
+  earliestAtMs: 0,
+  newestAtMs: 0,
+  messages: 0,
+  closedAtMs: null,
+  isClosed: false,
+  closedBy: null,
+  lastSeq: null,
+  producers: { kind: "here", marks: [] },
+};

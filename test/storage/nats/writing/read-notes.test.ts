@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import type { Published } from "../../../../src/storage/nats/log/replicated-log.js";
 import type { StreamConfig } from "../../../../src/storage/storage.js";
-import { LINGERING_MS } from "../../../../src/storage/nats/writing/fork-edges.js";
+import { LINGERING_MS } from "../../../../src/storage/nats/log/sequence-ages.js";
 import { append, created, forked, loaded, readAll, remove, settled } from "../../../helpers/engine.js";
 import { withFrontEnds, type FrontEnd } from "../../../helpers/front-ends.js";
 import type { MemoryCluster, MemoryLog } from "../../../helpers/memory-log.js";

@@ -8,7 +8,7 @@ import {
   type StoredStream,
 } from "../../../../src/storage/storage.js";
 import { ownStream } from "../../../../src/storage/nats/memory/cluster-stream.js";
-import { LINGERING_MS } from "../../../../src/storage/nats/writing/fork-edges.js";
+import { LINGERING_MS } from "../../../../src/storage/nats/log/sequence-ages.js";
 import { Barrier } from "../../../helpers/watched-files.js";
 import { append, created, forked, loaded, originAt, readAll, recordOf, remove, startCreate } from "../../../helpers/engine.js";
 import { frontEnds, type FrontEnds } from "../../../helpers/front-ends.js";

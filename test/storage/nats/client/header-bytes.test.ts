@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { headerBytesOf } from "../../../../src/storage/nats/jetstream/header-bytes.js";
-import type { NatsMessage } from "../../../../src/storage/nats/jetstream/nats-client.js";
+import { headerBytesOf } from "../../../../src/storage/nats/client/header-bytes.js";
+import type { NatsMessage } from "../../../../src/storage/nats/client/nats-client.js";
 
 test("headers are seen as bytes where the client has them so, and are unknown where it does not", () => {
   const message: NatsMessage = { subject: "", data: Buffer.alloc(0) };

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import { connect, createServer, type AddressInfo, type Socket } from "node:net";
 import { test, type TestContext } from "node:test";
-import { connectOrDestroy } from "../../../../src/storage/nats/jetstream/leftover-sockets.js";
+import { connectOrDestroy } from "../../../../src/storage/nats/client/leftover-sockets.js";
 
 /** Listens, and says at which port. */
 async function listen(t: TestContext, greeting = ""): Promise<number> {

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { X509Certificate } from "node:crypto";
 import { test } from "node:test";
-import { hintOf, identityCheckFor } from "../../../../src/storage/nats/jetstream/server-identity.js";
+import { hintOf, identityCheckFor } from "../../../../src/storage/nats/client/server-identity.js";
 import { makeAuthority } from "../../../helpers/certificates.js";
 
 const authority = makeAuthority();

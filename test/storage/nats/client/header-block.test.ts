@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { HeaderBlock, headerEncoder, headersOf } from "../../../../src/storage/nats/jetstream/header-block.js";
-import type { NatsHeaders } from "../../../../src/storage/nats/jetstream/nats-client.js";
+import { HeaderBlock, headerEncoder, headersOf } from "../../../../src/storage/nats/client/header-block.js";
+import type { NatsHeaders } from "../../../../src/storage/nats/client/nats-client.js";
 
 const BLOCK = 'NATS/1.0\r\nSd: {"m":"a: ü"}\r\nEmpty:\r\nTwice: 1\r\nTwice: 2\r\n\r\n';
 

@@ -281,7 +281,9 @@ export class Registry {
       if (!(error instanceof DamagedStreamError)) throw error;
       const how = await this.#context.storage.deleteDamaged(name);
       if (how === "needed") return DAMAGED_WITH_FORKS;
-      return how === "durable" ? { kind: "deleted" } : refuseSettled(how);
+      if (how === "durable") return { kind: "deleted" };
+      const refused = refuseSettled(how);
+      return refused === MOVED ? this.#deleteAgain(name, round) : refused;
     }
     if (!stream.isCurrent) return this.#afterDeletion(stream, (refused) => refused ?? this.#deleteAgain(name, round));
     const isExpired = stream.isExpired(this.#context.clock.nowMs());

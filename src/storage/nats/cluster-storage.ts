@@ -4,6 +4,7 @@ import type { StorageFigures, StorageObserver } from "../figures.js";
 import { newStreamId } from "../stream-id.js";
 import {
   type AppendRecord,
+  type DamagedRejection,
   type FoundPlace,
   type ListedStream,
   type MaybePromise,
@@ -16,21 +17,20 @@ import {
   type StoredStream,
   type StreamConfig,
 } from "../storage.js";
-import { busyInsteadOf, ClusterList, headOf, listedOf } from "./cluster-list.js";
-import type { PlacedChange } from "./log/change.js";
-import { LogUnavailableError, whereAvailable, type ReplicatedLog } from "./log/replicated-log.js";
+import { ClusterDamage } from "./cluster-damage.js";
+import { busyInsteadOf, ClusterList } from "./cluster-list.js";
+import { LogUnavailableError, type ReplicatedLog } from "./log/replicated-log.js";
 import type { Subjects } from "./log/subjects.js";
 import { ClusterStream, ownStream } from "./memory/cluster-stream.js";
 import { MessageCache } from "./memory/message-cache.js";
 import { Places } from "./reading/places.js";
-import { seemsExpired, StateReader, type ClusterParts } from "./reading/state-reader.js";
+import { StateReader, type ClusterParts } from "./reading/state-reader.js";
 import { StreamBytes } from "./reading/stream-bytes.js";
 import { whenLed } from "./reading/when-led.js";
-import { SweepLease } from "./sweep-lease.js";
+import { Sweep } from "./sweep.js";
 import { Watches } from "./watches.js";
 import { ForkEdges } from "./writing/fork-edges.js";
 import { Publisher } from "./writing/publisher.js";
-import { dropNote } from "./writing/read-notes.js";
 import { Reserve } from "./writing/reserve.js";
 import { Trims } from "./writing/trims.js";
 
@@ -70,7 +70,8 @@ export class ClusterStorage implements Storage {
   readonly #reserve: Reserve;
   readonly #trims: Trims;
   readonly #watches: Watches;
-  readonly #lease: SweepLease;
+  readonly #sweep: Sweep;
+  readonly #damage: ClusterDamage;
 
   constructor(options: ClusterStorageOptions) {
     const { log, subjects, clock, cacheBytes, timeoutMs, random = Math.random } = options;
@@ -92,7 +93,9 @@ export class ClusterStorage implements Storage {
     this.#trims = new Trims(parts, states, this.#publisher, this.#edges, reserve);
     const isIdle = (stream: ClusterStream): boolean => this.#publisher.isIdle(stream);
     this.#watches = new Watches(parts, states, isIdle, options.notices);
-    this.#lease = new SweepLease(parts, newStreamId());
+    this.#sweep = new Sweep(parts, states, this.#edges, reserve, newStreamId());
+    const deletes = (stream: ClusterStream, settle: (how: Settlement) => void): void => this.#delete(stream, settle);
+    this.#damage = new ClusterDamage(options.notices, states, deletes);
     this.streamList = new ClusterList(log, clock, (name) => this.#look(name));
     log.listen(
       (text) => this.#behind("a list can't be told", this.streamList.heard(text)),
@@ -228,11 +231,15 @@ export class ClusterStorage implements Storage {
       queueMicrotask(() => settle("tail-moved"));
       return null;
     }
+    this.#delete(stream, settle);
+    return null;
+  }
+
+  #delete(stream: ClusterStream, settle: (how: Settlement) => void): void {
     this.#publisher.delete(stream, (how) => {
       if (how === "durable") this.#deleted(stream);
       settle(how);
     });
-    return null;
   }
 
   #deleted(stream: ClusterStream): void {
@@ -246,9 +253,8 @@ export class ClusterStorage implements Storage {
     await this.#reserve.refillFor(stream.name);
   }
 
-  /** A stream whose messages can't be read can't be deleted by its state either. */
-  deleteDamaged(): Promise<Settlement | Rejection> {
-    return Promise.resolve("stream-damaged");
+  deleteDamaged(name: string): Promise<Settlement | DamagedRejection> {
+    return this.#whenLed(() => this.#damage.delete(name));
   }
 
   trim(stored: StoredStream, limits: RetentionLimits, nowMs: number): void {
@@ -282,43 +288,10 @@ export class ClusterStorage implements Storage {
   /** For the sweep: one front end at a time goes through all streams; for the others there is nothing to list then. */
   async *list(): AsyncGenerator<ListedStream> {
     try {
-      yield* this.#swept();
+      yield* this.#sweep.streams();
     } catch (fault) {
       throw busyInsteadOf(fault);
     }
-  }
-
-  async *#swept(): AsyncGenerator<ListedStream> {
-    if (!(await this.#lease.take())) return;
-    await this.#reserve.fill();
-    // A shard without a leader keeps the others from nothing.
-    const faults: LogUnavailableError[] = [];
-    const skip = (fault: LogUnavailableError): void => void faults.push(fault);
-    await this.#edges.sweep(skip);
-    for await (const message of this.#parts.log.heads("streams", skip)) {
-      const placed = headOf(message);
-      if (placed.change.deletedAtMs === null) yield await this.#listed(listedOf(placed), placed.change.id);
-      else await whereAvailable(() => this.#dropOldTombstone(placed), skip);
-    }
-    const [fault] = faults;
-    if (fault !== undefined) throw fault;
-  }
-
-  /** With the time of its last read, where its own says that its time is over. */
-  async #listed(listed: ListedStream, id: string): Promise<ListedStream> {
-    const { name, config, touchedAtMs } = listed;
-    if (!seemsExpired(config, touchedAtMs, this.#parts.clock.nowMs())) return listed;
-    return { ...listed, touchedAtMs: Math.max(touchedAtMs, await this.#states.touchedAtMs(name, id)) };
-  }
-
-  async #dropOldTombstone({ change, sequence }: PlacedChange): Promise<void> {
-    const { name, id } = change;
-    const { log, subjects } = this.#parts;
-    if (!log.hasSettled(subjects.ofStream(name), sequence)) return;
-    if ((await this.#states.countForks({ name, id })) > 0) return;
-    // One that came since is found only by the tombstone.
-    await dropNote(this.#parts, change);
-    await log.purge(subjects.ofStream(name), sequence + 1);
   }
 
   /** There is nothing to write: the log has it all. */
@@ -343,7 +316,7 @@ export class ClusterStorage implements Storage {
   }
 
   health(): StorageHealth {
-    return { ...this.#parts.log.health(), damagedStreams: 0 };
+    return { ...this.#parts.log.health(), damagedStreams: this.#damage.streamCount };
   }
 
   figures(): StorageFigures {
@@ -366,7 +339,7 @@ export class ClusterStorage implements Storage {
 
   async close(): Promise<void> {
     this.#watches.stop();
-    await this.#lease.give().catch((fault: unknown) => this.#leaseKept(fault));
+    await this.#sweep.stop().catch((fault: unknown) => this.#leaseKept(fault));
     await this.#parts.log.close();
   }
 
@@ -381,7 +354,7 @@ export class ClusterStorage implements Storage {
     try {
       return await whenLed(this.#parts.log, ask, first);
     } catch (fault) {
-      throw busyInsteadOf(fault);
+      throw this.#damage.told(busyInsteadOf(fault));
     }
   }
 

@@ -1,14 +1,12 @@
 import { basename } from "node:path";
-import { DamagedStreamError, type DamagedRejection, type MaybePromise, type Settlement } from "../../storage.js";
+import { DamageFindings } from "../../damage-findings.js";
+import type { DamagedRejection, DamagedStreamError, MaybePromise, Settlement } from "../../storage.js";
 import { FileStream } from "../memory/file-stream.js";
 import type { EngineParts } from "../disk/engine-state.js";
 import { newStreamId } from "../../stream-id.js";
 
 /** Hands the deletion of a stream to the journal, or says why that can't be. */
 type Remove = (stream: FileStream, settle: (how: Settlement) => void) => MaybePromise<DamagedRejection | null>;
-
-/** Files whose last finding is remembered, so that it is logged once and not with every request. */
-const MAX_REMEMBERED = 1000;
 
 /** What a stream's directory says of damage, in the place of its sidecar. */
 export function noticeOf({ file, problem }: DamagedStreamError): string {
@@ -21,45 +19,31 @@ export const ANYBODYS = "";
 /** Streams that can't be served: says so once in the log, and gets them out of the way when they are deleted. */
 export class DamageLog {
   readonly #parts: Pick<EngineParts, "log" | "layout">;
-  /** By file, the last finding; the oldest first. */
-  readonly #told = new Map<string, DamagedStreamError>();
+  readonly #findings: DamageFindings;
   readonly #deletions = new Map<string, Promise<Settlement | DamagedRejection>>();
 
   constructor(parts: Pick<EngineParts, "log" | "layout">) {
     this.#parts = parts;
+    this.#findings = new DamageFindings(parts.log);
   }
 
   /** Logs `error` if it is a finding about a stream, unless it is that file's last one; returns it, to be thrown. */
   told(error: unknown): unknown {
-    if (!(error instanceof DamagedStreamError)) return error;
-    const { stream, file, offset, problem, message } = error;
-    if (this.#told.get(file)?.message === message) return error;
     // What a stream's directory says of what was found has been logged, if it was found since the start.
-    const isKnown = [...this.#told.values()].some((before) => before.stream === stream && problem === noticeOf(before));
-    this.#told.delete(file);
-    const [oldest] = this.#told.keys();
-    if (this.#told.size >= MAX_REMEMBERED && oldest !== undefined) this.#told.delete(oldest);
-    this.#told.set(file, error);
-    if (!isKnown)
-      this.#parts.log.error("a stream is damaged", { stream, file, ...(offset === null ? {} : { offset }), problem });
-    return error;
+    return this.#findings.told(error, ({ problem }, before) => problem === noticeOf(before));
   }
 
   /** Streams with findings, as far as they are remembered. */
   get streamCount(): number {
-    return new Set([...this.#told.values()].map(({ stream }) => stream)).size;
+    return this.#findings.streamCount;
   }
 
   /** Passes on how a deletion ends; the findings about a stream that is deleted are forgotten. */
   forgetting(name: string, settle: (how: Settlement) => void): (how: Settlement) => void {
     return (how) => {
-      if (how === "durable") this.#forget(name);
+      if (how === "durable") this.#findings.forget(name);
       settle(how);
     };
-  }
-
-  #forget(name: string): void {
-    for (const [file, { stream }] of this.#told) if (stream === name) this.#told.delete(file);
   }
 
   /** Passes on what `work` gives; a finding about a stream that it throws is logged like those of {@link told}. */

@@ -220,6 +220,23 @@ export class StateReader extends EventEmitter<StateEvents> {
     return stream;
   }
 
+  /**
+   * What can be known of a stream that can't be loaded: enough to delete it, and no more. `null` where nothing has the
+   * name.
+   */
+  async loadDamaged(name: string): Promise<ClusterStream | null> {
+    const { log, subjects } = this.#parts;
+    const last = await log.last(subjects.ofStream(name));
+    if (last === null) return null;
+    const placed = decodeChange(last);
+    const { id, config, deletedAtMs } = placed.change;
+    if (deletedAtMs !== null) return null;
+    const stream = new ClusterStream({ id, name, config, parent: null });
+    stream.adopt(placed, NO_PRODUCERS);
+    await this.recountForks(stream);
+    return stream;
+  }
+
   async #parentOf({ name, id, point }: ForkOrigin, known: Known): Promise<ClusterStream | null> {
     const parent = known(name, id) ?? (await this.load(name, known, id));
     // One in memory may not know yet of what the fork shares.
@@ -281,6 +298,8 @@ function hasGone({ standing }: ClusterStream): boolean {
 export function seemsExpired({ ttlSeconds }: StreamConfig, touchedAtMs: number, nowMs: number): boolean {
   return ttlSeconds !== null && touchedAtMs + ttlSeconds * 1000 <= nowMs;
 }
+
+const NO_PRODUCERS: ReadonlyMap<string, ProducerMark> = new Map();
 
 /** How often a state is read anew that changes meanwhile. */
 const MAX_LOADS = 8;

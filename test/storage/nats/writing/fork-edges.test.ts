@@ -58,28 +58,4 @@ describe("the edge of a fork", () => {
       assert.equal(edgesIn(all), 0);
     });
   });
-
-  test("that can't be looked at keeps the sweep from nothing else, and is told", async () => {
-    await withFrontEnds(async (all, { storage: one, way }) => {
-      const source = await created(one, "source", "shared bytes");
-      await forked(one, source, "fork", 6, "own");
-      await remove(one, await created(one, "deleted"));
-      await all.clock.pause(LINGERING_MS);
-      way.last = ((last) => (subject: string) => {
-        if (subject.endsWith(".fork")) return Promise.reject(new LogUnavailableError("no leader answers", ""));
-        return last(subject);
-      })(way.last.bind(way));
-      const names: string[] = [];
-      const listing = (async () => {
-        for await (const { name } of one.list()) names.push(name);
-      })();
-      await assert.rejects(listing, /no leader answers/);
-      assert.deepEqual(names.sort(), ["fork", "source"]);
-      assert.deepEqual(
-        [...all.cluster.subjects.keys()].filter((subject) => subject.endsWith(".deleted")),
-        [],
-      );
-      assert.equal(edgesIn(all), 1);
-    });
-  });
 });

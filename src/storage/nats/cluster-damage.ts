@@ -1,0 +1,43 @@
+import type { Log } from "../../ops/log.js";
+import { DamageFindings } from "../damage-findings.js";
+import type { DamagedRejection, Settlement } from "../storage.js";
+import type { ClusterStream } from "./memory/cluster-stream.js";
+import type { StateReader } from "./reading/state-reader.js";
+
+/** Publishes the tombstone of a stream, and drops its bytes. */
+type Delete = (stream: ClusterStream, settle: (how: Settlement) => void) => void;
+
+/** Streams that lack messages which they need: says so once in the log, and gets them out of the way. */
+export class ClusterDamage {
+  readonly #findings: DamageFindings;
+  readonly #states: StateReader;
+  readonly #delete: Delete;
+
+  /** `notices` is the server's log. */
+  constructor(notices: Log, states: StateReader, remove: Delete) {
+    this.#findings = new DamageFindings(notices);
+    this.#states = states;
+    this.#delete = remove;
+  }
+
+  /** Logs `fault` if it is a finding about a stream that was not told before; returns it, to be thrown. */
+  told(fault: unknown): unknown {
+    return this.#findings.told(fault);
+  }
+
+  /** Streams with findings, as far as they are remembered. */
+  get streamCount(): number {
+    return this.#findings.streamCount;
+  }
+
+  /** Deletes a stream that can't be loaded, unless forks need it. Throws LogUnavailableError. */
+  async delete(name: string): Promise<Settlement | DamagedRejection> {
+    const stream = await this.#states.loadDamaged(name);
+    // Another front end was first: whoever asks looks again.
+    if (stream === null) return "tail-moved";
+    if (stream.forkCount > 0) return "needed";
+    const how = await new Promise<Settlement>((resolve) => this.#delete(stream, resolve));
+    if (how === "durable") this.#findings.forget(name);
+    return how;
+  }
+}

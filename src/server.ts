@@ -12,6 +12,7 @@ import { closed, listenForAdmin, type Listening } from "./server/admin-listening
 import { contextOf } from "./server/context-of.js";
 import { namedFilesIn } from "./server/named-files.js";
 import { warnOfOpenAccess } from "./server/open-access.js";
+import { once, within } from "./server/stop.js";
 import { ownOptions, settingsOf, type ServerOptions } from "./server/server-options.js";
 import { parseStorage, type NatsAddress } from "./net/storage-address.js";
 import { Dispatcher } from "./http/dispatch.js";
@@ -114,6 +115,7 @@ export async function startServer(given: ServerOptions, limits: RequestLimits): 
     },
     close: once(async () => {
       await service.leave();
+      await http.acceptArrived();
       const connectionsEnd = http.close();
       await service.drain(connectionsEnd);
       http.destroyConnections();
@@ -367,22 +369,4 @@ async function openClusterEngine(
 function logToStderr({ logLevel, logFormat }: Settings, clock: Clock): Log {
   const format = logFormat === "auto" ? (process.stderr.isTTY ? "text" : "json") : logFormat;
   return createLog({ level: logLevel, format, write: (line) => void process.stderr.write(`${line}\n`), clock });
-}
-
-/** Waits for `work`, at most `limitMs`. */
-function within(clock: Clock, limitMs: number, work: Promise<unknown>): Promise<void> {
-  return new Promise((resolve, reject) => {
-    const timer = clock.after(limitMs, resolve);
-    const done = (): void => {
-      timer.cancel();
-      resolve();
-    };
-    work.then(done, reject);
-  });
-}
-
-/** `run`, but only the first time; later calls wait for the same. */
-function once(run: () => Promise<void>): () => Promise<void> {
-  let running: Promise<void> | null = null;
-  return () => (running ??= run());
 }

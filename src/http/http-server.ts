@@ -5,7 +5,7 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import { Socket } from "node:net";
 import type { TLSSocket } from "node:tls";
 import { ConnectionFigures, type Crowd, type TlsFailure } from "../metrics/connection-figures.js";
-import type { Clock } from "../ops/clock.js";
+import { stopwatchMs, type Clock } from "../ops/clock.js";
 import type { Log } from "../ops/log.js";
 import { ClientErrors } from "./client-errors.js";
 import { ConnectionGate, type ConnectionLimit } from "./bounds/connection-limit.js";
@@ -64,6 +64,9 @@ export interface HttpServerOptions {
   readonly onClientAuthorities?: (authorities: readonly X509Certificate[]) => void;
 }
 
+/** How long a stop goes on accepting where more and more arrive. */
+const MAX_ARRIVED_MS = 250;
+
 /** Why a connection is not served. */
 const TOO_MANY: Readonly<Record<Crowd, Problem>> = {
   all: problem("overloaded", { detail: "Too many connections are open." }),
@@ -94,6 +97,8 @@ export class HttpServer {
   #door: TlsDoor | null = null;
   #listeners: readonly Listener[] = [];
   #isStopping = false;
+  /** Connections since the start, also those that were turned away. */
+  #arrivals = 0;
 
   constructor(options: HttpServerOptions) {
     const { dispatcher, responder, clock, log, clients, limits = REQUEST_LIMITS } = options;
@@ -200,6 +205,7 @@ export class HttpServer {
 
   /** Who reaches a Unix socket is on this machine: there is no TLS. */
   #accept(socket: Socket, { isUnix }: Listener): void {
+    this.#arrivals += 1;
     const door = isUnix ? null : this.#door;
     if (!this.#gate.admit(socket, door === null)) return;
     if (door === null) this.#server.emit("connection", socket);
@@ -214,6 +220,19 @@ export class HttpServer {
   /** Reads the certificate again; true where that is in use now, or there is none. */
   reloadCertificate(): Promise<boolean> {
     return this.#door?.reload() ?? Promise.resolve(true);
+  }
+
+  /**
+   * Accepts what has arrived, before {@link close}: connections that the system holds and this process has not taken
+   * yet would be reset, and Node takes one in a turn of the event loop.
+   */
+  async acceptArrived(): Promise<void> {
+    const untilMs = stopwatchMs() + MAX_ARRIVED_MS;
+    for (let quietTurns = 0; quietTurns < 2 && stopwatchMs() < untilMs; quietTurns += 1) {
+      const before = this.#arrivals;
+      await new Promise<void>((resolve) => afterReading(resolve));
+      if (this.#arrivals > before) quietTurns = -1;
+    }
   }
 
   /**

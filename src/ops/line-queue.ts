@@ -110,11 +110,20 @@ export class LineQueue {
     if (next === undefined) return;
     this.#fullBytes -= next.length;
     this.#sent = next;
-    this.#output.write(next.bytes.subarray(0, next.length), (fault) => {
+    let isOver = false;
+    const written = (fault?: unknown): void => {
+      // Called again, or called and thrown as well.
+      if (isOver) return;
+      isOver = true;
       if (fault instanceof Error) this.#failed(next, fault);
       else this.#hasFailed = false;
       this.#written(next);
-    });
+    };
+    try {
+      this.#output.write(next.bytes.subarray(0, next.length), written);
+    } catch (fault) {
+      written(fault instanceof Error ? fault : new Error(String(fault)));
+    }
   }
 
   #failed(block: LineBytes, { message }: Error): void {

@@ -1,14 +1,41 @@
 import { readdirSync, readFileSync } from "node:fs";
 
+const NAME = "streamdir";
+
+/** What a package.json has. */
+interface Manifest {
+  readonly name?: unknown;
+  readonly version?: unknown;
+}
+
+/**
+ * What the package.json says that belongs to the file at `here`, two folders above it: in the source as in what is built.
+ * `null` in a bundle of another program, beside which are that program's files; one as CommonJS has no `here`.
+ */
+export function ownManifest(here: string | undefined): Manifest | null {
+  if (here === undefined) return null;
+  try {
+    const manifest: unknown = JSON.parse(readFileSync(new URL("../../package.json", here), "utf8"));
+    return typeof manifest === "object" && manifest !== null && Reflect.get(manifest, "name") === NAME
+      ? manifest
+      : null;
+  } catch {
+    return null; // another program's may be anything, and nobody asked for it
+  }
+}
+
+/** That of this package. */
+export const MANIFEST: Manifest | null = ownManifest(import.meta.url);
+
 /** The folder with the files of the page: as far from here in the source as from `chunks/` in what is built. */
-export const PAGE_FOLDER: URL = new URL("../page/", import.meta.url);
+export const PAGE_FOLDER: URL | null = MANIFEST === null ? null : new URL("../page/", import.meta.url);
 
 /**
  * The files of a folder of this package, by name; empty in a bundle that was made without it. `folder` ends with a
  * slash. Throws what else keeps them from being read.
  */
-export function packagedFiles(folder: URL): ReadonlyMap<string, Buffer> {
-  return new Map(namesIn(folder).map((name) => [name, readFileSync(new URL(name, folder))]));
+export function packagedFiles(folder: URL | null): ReadonlyMap<string, Buffer> {
+  return new Map(folder === null ? [] : namesIn(folder).map((name) => [name, readFileSync(new URL(name, folder))]));
 }
 
 function namesIn(folder: URL): string[] {

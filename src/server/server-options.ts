@@ -7,22 +7,26 @@ import type { Log } from "../ops/log.js";
 import { defaultSettings, faultOf, OPTIONS, type OptionName, type Settings } from "../options.js";
 import { StartError } from "./start-error.js";
 
-/** What a server is made of. What is left out of the settings has its default. */
-export interface ServerOptions extends Partial<Settings> {
+/** Settings as callers give them: what is left out, or `undefined`, has its default. */
+type GivenSettings = { readonly [N in keyof Settings]?: Settings[N] | undefined };
+
+/** What a server is made of. */
+export interface ServerOptions extends GivenSettings {
   /** The data directory; made when it does not exist. Needed, unless `storage` says that there is none. */
-  readonly dir?: string;
+  readonly dir?: string | undefined;
   /** Removes the lock of a process that can't be seen from here. Set it only if that process has certainly stopped. */
-  readonly forceUnlock?: boolean;
+  readonly forceUnlock?: boolean | undefined;
   /** The server's log; standard error when absent. */
-  readonly log?: Log;
-  readonly clock?: Clock;
+  readonly log?: Log | undefined;
+  /** The system's when absent. A stop waits by it as well: its timers must go on. */
+  readonly clock?: Clock | undefined;
   /** Where `accessLog` writes its lines; standard output when absent. */
-  readonly accessOutput?: LineOutput;
+  readonly accessOutput?: LineOutput | undefined;
   /**
    * Called when the disk failed: no write is accepted any more, and the process should be restarted. When absent the
    * fault is only logged.
    */
-  readonly onFault?: (error: Error) => void;
+  readonly onFault?: ((error: Error) => void) | undefined;
 }
 
 /** What is wrong with the options that are not settings; `null` if nothing is. */

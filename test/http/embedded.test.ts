@@ -255,3 +255,14 @@ test("a handler whose auth file has no name is refused: its streams would be eve
       /^StartError: Cannot start: auth names no file; leave it out where your server asks$/,
     );
 });
+
+test("a request that was held while somebody was asked who that is, is taken whole", async (context) => {
+  const asking: Middleware = (req, _res, next) => {
+    req.pause();
+    setImmediate(() => setImmediate(next));
+  };
+  const { send } = await start(context, {}, asking);
+  assert.equal((await send("PUT", `${STREAMS}a`, { headers: TEXT, body: "hello" })).status, 201);
+  assert.equal((await send("POST", `${STREAMS}a`, { headers: TEXT, body: " again" })).status, 204);
+  assert.equal((await send("GET", `${STREAMS}a`)).text, "hello again");
+});

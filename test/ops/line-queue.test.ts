@@ -146,3 +146,28 @@ test("an output that is too slow is told of once, and again only after all was t
     for (let count = 0; count < 200; count += 1) output.take();
   }
 });
+
+test("an output that throws costs the lines that it was given, and no more", async () => {
+  const { log, lines } = keptLog();
+  const taken: string[] = [];
+  let isBroken = true;
+  const queue = new LineQueue(
+    {
+      write: (bytes, written) => {
+        if (isBroken) throw new TypeError("write is broken");
+        taken.push(bytes.toString());
+        written();
+        written();
+      },
+    },
+    new ManualClock(),
+    log,
+  );
+  push(queue, "lost");
+  await queue.close();
+  assert.deepEqual([queue.dropped, lines.map(({ fields }) => fields["fault"])], [1, ["write is broken"]]);
+  isBroken = false;
+  push(queue, "kept");
+  await queue.close();
+  assert.deepEqual([queue.dropped, taken], [1, ["kept\n"]]);
+});

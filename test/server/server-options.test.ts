@@ -20,6 +20,11 @@ test("paths of files are whole, and none where none is given", () => {
   }
 });
 
+test("an option that is undefined is as if it were left out", () => {
+  const given: ServerOptions = { dir: "data", port: undefined, auth: undefined, log: undefined, clock: undefined };
+  assert.deepEqual(settingsOf(ownOptions(given)), settingsOf({ dir: "data" }));
+});
+
 describe("options that are not an object's own", () => {
   /** As an application has its configuration: from a class, with what it needs itself beside it. */
   class Configuration {

@@ -131,6 +131,8 @@ class Upload extends HeldBody implements BodySink {
     req.on("end", () => this.end());
     // Comes only when the client goes away in the middle.
     req.on("error", () => this.abandon());
+    // An embedding server may have held it while it asked who that is.
+    if (req instanceof IncomingMessage && req.isPaused()) req.resume();
   }
 
   /** For a client that waits for `100 Continue`. */

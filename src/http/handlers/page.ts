@@ -58,6 +58,7 @@ export class Page {
   isFor({ req, isOwn, headers }: Exchange): boolean {
     const { localAddress } = req.socket;
     const { ui } = this.#context.settings;
+    if (this.#files.size === 0) return false;
     if (ui !== "loopback") return ui;
     const isLocal = isOwn && localAddress !== undefined && isLoopbackAddress(localAddress);
     return isLocal && !headers.seemsProxied;
@@ -83,7 +84,7 @@ export class Page {
   }
 }
 
-function readFiles(folder: URL): ReadonlyMap<string, PageFile> {
+function readFiles(folder: URL | null): ReadonlyMap<string, PageFile> {
   const files = new Map<string, PageFile>();
   for (const [name, bytes] of packagedFiles(folder)) {
     const contentType = TYPES[name.slice(name.lastIndexOf(".") + 1)];

@@ -9,8 +9,8 @@ interface Manifest {
 }
 
 /**
- * What the package.json says that belongs to the file at `here`, two folders above it: in the source as in what is built.
- * `null` in a bundle of another program, beside which are that program's files; one as CommonJS has no `here`.
+ * What the package.json says that belongs to the file at `here`, two folders above it in the source as in what is
+ * built; `null` in a bundle of another program, beside which are that program's files; one as CommonJS has no `here`.
  */
 export function ownManifest(here: string | undefined): Manifest | null {
   if (here === undefined) return null;

@@ -10,9 +10,11 @@ import { LOG_OPTIONS } from "./options/log.js";
 import { NETWORK_OPTIONS } from "./options/network.js";
 import { STORAGE_OPTIONS } from "./options/storage.js";
 import { TLS_OPTIONS } from "./options/tls.js";
+import type { Settings } from "./options/settings.js";
 import type { OptionSpec } from "./options/spec.js";
 
 export { faultOf, faultOfPrefix } from "./options/faults.js";
+export type { Settings } from "./options/settings.js";
 export { formatValue, UNITS } from "./options/spec.js";
 export type { OptionKind, OptionSpec, OptionValue } from "./options/spec.js";
 
@@ -39,11 +41,10 @@ type Widened<S extends OptionSpec> = S extends { readonly choices: readonly (inf
         ? number
         : boolean;
 
-/** All settings of a server, complete. Sizes in bytes, durations in milliseconds. */
-export type Settings = { readonly [N in OptionName]: Widened<(typeof OPTIONS)[N]> };
+type SettingsOfTable = { readonly [N in OptionName]: Widened<(typeof OPTIONS)[N]> };
 
 /** The defaults of every option. */
 export function defaultSettings(): Settings {
   const entries = Object.entries(OPTIONS).map(([name, spec]) => [name, spec.default]);
-  return Object.fromEntries(entries) as Settings; // fromEntries forgets the names of OPTIONS
+  return Object.fromEntries(entries) as SettingsOfTable; // fromEntries forgets the names of OPTIONS
 }

@@ -1,6 +1,12 @@
 import type { Timer } from "../ops/clock.js";
 import type { Log } from "../ops/log.js";
-import { DamagedStreamError, StorageBusyError, type ListedStream, type MaybePromise } from "../storage/storage.js";
+import {
+  DamagedStreamError,
+  NoMajorityError,
+  StorageBusyError,
+  type ListedStream,
+  type MaybePromise,
+} from "../storage/storage.js";
 import type { Stream, StreamContext } from "./loaded/stream.js";
 import { keepsAll } from "./loaded/retention.js";
 import { DueNames } from "./rules/due-names.js";
@@ -30,6 +36,8 @@ const MAX_DUE_NAMES = 50_000;
 interface Round {
   /** Streams at which there was one. */
   faults: number;
+  /** Why one could not be asked now: the next search asks again. */
+  unasked: NoMajorityError | null;
 }
 
 /** What the sweeps came to. */
@@ -112,12 +120,13 @@ export class Sweep {
     if (!storage.streamList.isShared) this.#due.extend(startedMs + this.#untilNextMs());
     let found = 0;
     this.#over.clear();
-    const round: Round = { faults: 0 };
+    const round: Round = { faults: 0, unasked: null };
     try {
       for await (const listed of storage.list()) {
         if (this.#stopped) return;
         if (await this.#consider(listed, round)) found += 1;
       }
+      if (round.unasked !== null) throw round.unasked;
       this.#tellMore(round);
       this.#conclude(found, clock.nowMs() - startedMs);
     } catch (fault) {
@@ -161,7 +170,8 @@ export class Sweep {
     try {
       await look();
     } catch (fault) {
-      // The others can't be asked either.
+      // Of a cluster only a part; else the others can't be asked either.
+      if (fault instanceof NoMajorityError) return void (round.unasked ??= fault);
       if (fault instanceof StorageBusyError) throw fault;
       round.faults += 1;
       if (round.faults > MAX_LOGGED_FAULTS) return;
@@ -210,7 +220,7 @@ export class Sweep {
   async #lookAtDue(): Promise<void> {
     const { clock } = this.#context;
     const waiting = new Set(this.#due.take(clock.nowMs()));
-    const round: Round = { faults: 0 };
+    const round: Round = { faults: 0, unasked: null };
     try {
       for (const name of waiting) {
         if (this.#stopped) return;

@@ -186,7 +186,9 @@ export class MemoryLog implements ReplicatedLog {
   }
 
   #messages(subject: string): readonly LogMessage[] {
-    return this.#cluster.subjects.get(subject) ?? [];
+    if (!subject.endsWith("*")) return this.#cluster.subjects.get(subject) ?? [];
+    const matching = [...this.#cluster.subjects].filter(([name]) => name.startsWith(subject.slice(0, -1)));
+    return matching.flatMap(([, messages]) => messages).sort((left, right) => left.sequence - right.sequence);
   }
 
   /** A subject as some server has it, which may be behind. */

@@ -5,6 +5,7 @@ import { newStreamId } from "../stream-id.js";
 import {
   type AppendRecord,
   type DamagedRejection,
+  DamagedStreamError,
   type FoundPlace,
   type ListedStream,
   type MaybePromise,
@@ -97,6 +98,7 @@ export class ClusterStorage implements Storage {
     const deletes = (stream: ClusterStream, settle: (how: Settlement) => void): void => this.#delete(stream, settle);
     this.#damage = new ClusterDamage(options.notices, states, deletes);
     this.streamList = new ClusterList(log, clock, (name) => this.#look(name));
+    this.streamList.events.on("deleted", (name) => this.#damage.forget(name));
     log.listen(
       (text) => this.#behind("a list can't be told", this.streamList.heard(text)),
       () => {
@@ -123,6 +125,7 @@ export class ClusterStorage implements Storage {
       if (this.#streams.get(name) === known) return known;
     }
     const loaded = await this.#fromLog(name);
+    this.#damage.forget(name);
     const since = this.#streams.get(name);
     if (since !== undefined) return this.load(name);
     if (loaded !== null) this.#keep(loaded);
@@ -146,7 +149,7 @@ export class ClusterStorage implements Storage {
   async #look(name: string): Promise<StoredStream | null> {
     const known = this.#streams.get(name);
     if (known !== undefined) await this.refresh(known);
-    const seen = known ?? (await this.#fromLog(name));
+    const seen = known ?? (await this.#fromLog(name).catch(nullIfDamaged));
     return seen?.standing === "live" && seen.created ? seen : null;
   }
 
@@ -367,4 +370,10 @@ export class ClusterStorage implements Storage {
     const level = fault instanceof LogUnavailableError ? "warn" : "error";
     this.#options.notices[level](what, { fault: String(fault) });
   }
+}
+
+/** A damaged stream is not listed; that it is damaged was told. */
+function nullIfDamaged(fault: unknown): null {
+  if (fault instanceof DamagedStreamError) return null;
+  throw fault;
 }

@@ -1,7 +1,7 @@
 import type { ListedStream } from "../storage.js";
 import { headOf, listedOf } from "./cluster-list.js";
 import type { PlacedChange } from "./log/change.js";
-import { whereAvailable, type LogUnavailableError } from "./log/replicated-log.js";
+import { whereAvailable, type LogUnavailableError, type OnUnavailable } from "./log/replicated-log.js";
 import { seemsExpired, type ClusterParts, type StateReader } from "./reading/state-reader.js";
 import { SweepLease } from "./sweep-lease.js";
 import type { ForkEdges } from "./writing/fork-edges.js";
@@ -27,21 +27,28 @@ export class Sweep {
 
   /**
    * All streams, where this front end is the one that sweeps; none otherwise. A part of the log that does not answer
-   * keeps the others from nothing: at the end it throws that part's LogUnavailableError.
+   * keeps the others from nothing, that with the lease as well: at the end it throws that part's LogUnavailableError.
    */
   async *streams(): AsyncGenerator<ListedStream> {
-    if (!(await this.#lease.take())) return;
-    await this.#reserve.fill();
-    const faults: LogUnavailableError[] = [];
-    const skip = (fault: LogUnavailableError): void => void faults.push(fault);
+    let first: LogUnavailableError | null = null;
+    const skip = (fault: LogUnavailableError): void => void (first ??= fault);
+    if (!(await this.#isMine(skip))) return;
+    await this.#reserve.fill(skip);
     await this.#edges.sweep(skip);
     for await (const message of this.#parts.log.heads("streams", skip)) {
       const placed = headOf(message);
-      if (placed.change.deletedAtMs === null) yield await this.#listed(placed);
-      else await whereAvailable(() => this.#dropOldTombstone(placed), skip);
+      if (placed.change.deletedAtMs !== null) await whereAvailable(() => this.#dropOldTombstone(placed), skip);
+      else {
+        const listed = await whereAvailable(() => this.#listed(placed), skip);
+        if (listed !== null) yield listed;
+      }
     }
-    const [fault] = faults;
-    if (fault !== undefined) throw fault;
+    if (first !== null) throw first;
+  }
+
+  /** Where nobody can say who sweeps, all do: whatever a sweep does is harmless where two do it. */
+  async #isMine(skip: OnUnavailable): Promise<boolean> {
+    return (await whereAvailable(() => this.#lease.take(), skip)) ?? true;
   }
 
   /** With the time of its last read, where its own says that its time is over. */

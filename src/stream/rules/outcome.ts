@@ -131,7 +131,7 @@ export function refusalOfFault(fault: unknown): Refused {
 
 /** The refusal of the deletion of a damaged stream that others were forked from. */
 export const DAMAGED_WITH_FORKS: Refused = refuse("stream-damaged", {
-  detail: "Forks may need what is left of it; the log names the first ten. Delete them first, or repair the directory.",
+  detail: "Forks may need what is left of it; the log names the first ten. Delete them first, or repair it.",
 });
 
 /** The refusal of a new producer when memory has no room for more, and no stream is idle. */

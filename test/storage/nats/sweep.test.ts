@@ -45,4 +45,38 @@ describe("a sweep", () => {
       assert.equal(await sweep(behind), 0);
     });
   });
+
+  for (const [what, ofLost] of [
+    ["the shard with the lease", (subject: string) => subject.includes(".0.")],
+    ["the other shard", (subject: string) => subject.includes(".1.")],
+    ["the stream of touches", (subject: string) => subject.startsWith("sdt.")],
+  ] as const)
+    test(`goes on without ${what}`, async () => {
+      await withFrontEnds(async (all, { storage: one, way }) => {
+        const names = Array.from({ length: 20 }, (_, index) => `s${index}`);
+        for (const [index, name] of names.entries()) await created(one, name, "x", index === 0 ? { ttlSeconds: 1 } : {});
+        await all.clock.pause(5000);
+        const lost = new Set([...all.cluster.subjects.keys()].filter(ofLost));
+        const unavailable = (): Promise<never> => Promise.reject(new LogUnavailableError("no leader answers", ""));
+        for (const call of ["last", "next", "range", "find", "count", "purge"] as const) {
+          const asked = way[call].bind(way) as (...given: unknown[]) => Promise<never>;
+          way[call] = (...given: unknown[]) => (ofLost(String(given[0])) ? unavailable() : asked(...given));
+        }
+        const heads = way.heads.bind(way);
+        way.heads = async function* (of) {
+          for await (const head of heads(of))
+            if (![...lost].some((subject) => all.cluster.subjects.get(subject)?.includes(head as never))) yield head;
+        };
+        const found: string[] = [];
+        const listing = (async () => {
+          for await (const { name } of one.list()) found.push(name);
+        })();
+        await assert.rejects(listing, /no leader answers/);
+        const kept = [...all.cluster.subjects.keys()].filter((subject) => subject.includes(".s.") && !lost.has(subject));
+        const expected = kept
+          .map((subject) => subject.slice(subject.lastIndexOf(".") + 1))
+          .filter((name) => what !== "the stream of touches" || name !== "s0");
+        assert.deepEqual(found.sort(), expected.sort());
+      });
+    });
 });

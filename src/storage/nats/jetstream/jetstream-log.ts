@@ -315,13 +315,19 @@ export class JetStreamLog implements ReplicatedLog {
   }
 
   listen(onAnnounced: (text: string) => void, onGap: () => void): void {
-    this.#connection.onGap = onGap;
+    this.#connection.onGap = () => {
+      this.#ages.forget();
+      onGap();
+    };
     this.#connection.subscribe(this.#bucket.subjects.ofAnnouncements, ({ data }) =>
       onAnnounced(Buffer.from(data).toString()),
     );
     // What a new leader took over before it led is not republished.
     for (const shard of this.#bucket.shards)
-      this.#connection.subscribe(`$JS.EVENT.ADVISORY.STREAM.LEADER_ELECTED.${shard}`, onGap);
+      this.#connection.subscribe(`$JS.EVENT.ADVISORY.STREAM.LEADER_ELECTED.${shard}`, () => {
+        this.#ages.forget(shard);
+        onGap();
+      });
   }
 
   health(): LogHealth {

@@ -93,12 +93,13 @@ export interface ReplicatedLog {
   close(): Promise<void>;
 }
 
-/** Does some work on the log unless a part of it does not answer: then that is told. */
-export async function whereAvailable(work: () => Promise<void>, onUnavailable: OnUnavailable): Promise<void> {
+/** What some work on the log gives; `null` where a part of it does not answer, which is told. */
+export async function whereAvailable<T>(work: () => Promise<T>, onUnavailable: OnUnavailable): Promise<T | null> {
   try {
-    await work();
+    return await work();
   } catch (fault) {
     if (!(fault instanceof LogUnavailableError)) throw fault;
     onUnavailable(fault);
+    return null;
   }
 }

@@ -35,6 +35,12 @@ export class SequenceAges {
     else if (atMs - newest.atMs >= STEP_MS) known.marks = [...this.#stillAsked(known.marks, atMs), { atMs, last }];
   }
 
+  /** Begins anew with a shard, or with all: after a power failure another leader may give sequences out again. */
+  forget(shard: string | null = null): void {
+    if (shard === null) this.#marks.clear();
+    else this.#marks.delete(shard);
+  }
+
   /** Without those before the last one that is old enough. */
   #stillAsked(marks: readonly Mark[], nowMs: number): readonly Mark[] {
     const from = marks.findLastIndex(({ atMs }) => nowMs - atMs >= LINGERING_MS);

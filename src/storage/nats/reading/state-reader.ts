@@ -9,7 +9,7 @@ import {
   type StreamConfig,
 } from "../../storage.js";
 import { MutableState } from "../../state.js";
-import { decodeChange, snapshotOf, type PlacedChange } from "../log/change.js";
+import { decodeChange, decodeEdge, snapshotOf, type PlacedChange } from "../log/change.js";
 import type { LogMessage, ReplicatedLog } from "../log/replicated-log.js";
 import type { Subjects } from "../log/subjects.js";
 import { ClusterStream, marksOf } from "../memory/cluster-stream.js";
@@ -81,20 +81,29 @@ export class StateReader extends EventEmitter<StateEvents> {
   async #refreshNow(stream: ClusterStream): Promise<void> {
     if (stream.standing === "gone") return;
     // Hints may bring more meanwhile than the answer has.
-    const { sequence: known } = stream;
-    const isThere = await this.#fromLast(stream.name, async (last) => {
-      if (last.sequence < known) this.#lose(stream, last.sequence);
-      else if (last.sequence > stream.sequence) await this.take(stream, decodeChange(last));
-      // Its forks come and go without a message of its own.
-      else if (stream.standing === "kept") await this.#takeDeletion(stream, last.sequence);
-      return true;
-    });
+    const isThere = await this.#takeLast(stream);
     if (isThere === null) this.#end(stream, "gone");
     if (hasGone(stream)) return;
     const nowMs = this.#parts.clock.nowMs();
     if (seemsExpired(stream.config, stream.state.touchedAtMs, nowMs)) await this.#takeTouch(stream);
     if (stream.mayHaveFewerForks(nowMs)) await this.recountForks(stream);
     stream.isStale = false;
+  }
+
+  /** Takes in what the stream's subject has last; `null` where that is nothing, or can't be. */
+  async #takeLast(stream: ClusterStream): Promise<true | null> {
+    const { sequence: known } = stream;
+    const taken = this.#fromLast(stream.name, async (last): Promise<true> => {
+      if (last.sequence < known) this.#lose(stream, last.sequence);
+      else if (last.sequence > stream.sequence) await this.take(stream, decodeChange(last));
+      // Its forks come and go without a message of its own.
+      else if (stream.standing === "kept") await this.#takeDeletion(stream, last.sequence);
+      return true;
+    });
+    return taken.catch((fault: unknown) => {
+      if (fault instanceof DamagedStreamError) return null; // whoever looks for the name is told
+      throw fault;
+    });
   }
 
   /** Takes in what the stream's subject has, where it is newer than what is known; the cache keeps it if `isCached`. */
@@ -149,6 +158,19 @@ export class StateReader extends EventEmitter<StateEvents> {
   countForks({ name, id }: Pick<ClusterStream, "name" | "id">): Promise<number> {
     const { log, subjects } = this.#parts;
     return log.count(subjects.ofEdges(name, id));
+  }
+
+  /** The names of some forks of a stream, those that were made first. */
+  async forkNames({ name, id }: Pick<ClusterStream, "name" | "id">, count: number): Promise<readonly string[]> {
+    const { log, subjects } = this.#parts;
+    const names: string[] = [];
+    for (let from = 1; names.length < count;) {
+      const edge = await log.next(subjects.ofEdges(name, id), from);
+      if (edge === null) break;
+      names.push(decodeEdge(edge.head).fork);
+      from = edge.sequence + 1;
+    }
+    return names;
   }
 
   /** The last sequence of a name that has no stream, as far as is known: what a creation has to expect. */
@@ -222,7 +244,7 @@ export class StateReader extends EventEmitter<StateEvents> {
 
   /**
    * What can be known of a stream that can't be loaded: enough to delete it, and no more. `null` where nothing has the
-   * name.
+   * name, but one that is kept for its forks is told.
    */
   async loadDamaged(name: string): Promise<ClusterStream | null> {
     const { log, subjects } = this.#parts;
@@ -230,11 +252,10 @@ export class StateReader extends EventEmitter<StateEvents> {
     if (last === null) return null;
     const placed = decodeChange(last);
     const { id, config, deletedAtMs } = placed.change;
-    if (deletedAtMs !== null) return null;
     const stream = new ClusterStream({ id, name, config, parent: null });
     stream.adopt(placed, NO_PRODUCERS);
     await this.recountForks(stream);
-    return stream;
+    return deletedAtMs === null || stream.forkCount > 0 ? stream : null;
   }
 
   async #parentOf({ name, id, point }: ForkOrigin, known: Known): Promise<ClusterStream | null> {

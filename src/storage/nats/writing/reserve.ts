@@ -1,4 +1,4 @@
-import type { Published } from "../log/replicated-log.js";
+import { whereAvailable, type OnUnavailable, type Published } from "../log/replicated-log.js";
 import type { ClusterParts } from "../reading/state-reader.js";
 
 /** What each shard holds in reserve: so many messages of so many bytes. */
@@ -46,10 +46,10 @@ export class Reserve {
     });
   }
 
-  /** Fills up the reserves of all shards, as far as there is room. */
-  async fill(): Promise<void> {
+  /** Fills up the reserves of all shards, as far as there is room; `onUnavailable` is told of those that are left. */
+  async fill(onUnavailable: OnUnavailable): Promise<void> {
     for (let shard = 0; shard < this.#parts.subjects.shards; shard += 1)
-      await this.#afterOthers(() => this.#fill(shard));
+      await whereAvailable(() => this.#afterOthers(() => this.#fill(shard)), onUnavailable);
   }
 
   #afterOthers<T>(run: () => Promise<T>): Promise<T> {

@@ -63,4 +63,15 @@ describe("a message has settled", () => {
       assert.equal(has(3), true);
     }
   });
+
+  test("anew where its shard has another leader, or all may have", () => {
+    const known = new SequenceAges(() => nowMs);
+    let nowMs = 0;
+    for (const forgotten of ["a", "b", null]) {
+      known.saw("a", { created: CREATED, last: 1 });
+      nowMs += LINGERING_MS;
+      known.forget(forgotten);
+      assert.equal(known.hasSettled("a", 1), forgotten === "b");
+    }
+  });
 });

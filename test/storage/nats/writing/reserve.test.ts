@@ -37,14 +37,14 @@ describe("what is held in reserve", () => {
   test("is as much as it has to be, however many front ends fill it at a time", async () => {
     const cluster = new MemoryCluster();
     const reserves = Array.from({ length: 4 }, () => reserveOf(cluster));
-    await Promise.all(reserves.map((reserve) => reserve.fill()));
+    await Promise.all(reserves.map((reserve) => reserve.fill(assert.ifError)));
     assert.equal(held(cluster), RESERVED_MESSAGES);
   });
 
   test("is given in pieces until there is none, and filled up by whoever has spent it", async () => {
     const cluster = new MemoryCluster();
     const [one, other] = [reserveOf(cluster), reserveOf(cluster)];
-    await one.fill();
+    await one.fill(assert.ifError);
     for (let left = RESERVED_MESSAGES - 1; left >= 0; left -= 1) {
       assert.equal(await one.makeRoomFor("s"), true);
       assert.equal(held(cluster), left);
@@ -65,7 +65,7 @@ describe("what is held in reserve", () => {
     const [one, other] = [open(t, cluster), open(t, cluster)];
     const doomed = await created(one, "doomed", "bytes");
     const busy = await created(other, "busy");
-    await reserveOf(cluster).fill();
+    await reserveOf(cluster).fill(assert.ifError);
     cluster.maxBytes = cluster.bytes;
     assert.equal(await append(other, busy, recordOf("x"), 0), "storage-full");
     let isOver = false;
@@ -83,7 +83,7 @@ describe("what is held in reserve", () => {
     const dying = logOf(cluster);
     const one = open(t, cluster, dying);
     const doomed = await created(one, "doomed", "bytes");
-    await reserveOf(cluster).fill();
+    await reserveOf(cluster).fill(assert.ifError);
     cluster.maxBytes = cluster.bytes;
     const isDead = new Promise<void>((resolve) => {
       const { purge } = dying;

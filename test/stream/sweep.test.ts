@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { EventEmitter } from "node:events";
 import { describe, test } from "node:test";
 import {
+  NoMajorityError,
   StorageBusyError,
   type ListedStream,
   type Storage,
@@ -270,6 +271,26 @@ describe("a sweep", () => {
       assert.deepEqual(new Set(looked.slice(faults)), new Set([...broken, { name: "sound" }].map(({ name }) => name)));
       sweep.stop();
     });
+
+  test("goes on behind streams of a part of a cluster that does not answer, and tells that once", async () => {
+    const streams = ["silent 1", "silent 2", "sound"].map((name) => expiringAt(name, 90_000));
+    const { sweep, clock, looked, lines } = sweepOver(listOf(streams).list, {
+      isShared: true,
+      find(name) {
+        if (name === "sound") return NOT_FOUND;
+        throw new NoMajorityError("no leader answers for SD_chats_1");
+      },
+    });
+    sweep.start();
+    clock.advance(0);
+    await turns();
+    assert.deepEqual(looked, ["silent 1", "silent 2", "sound"]);
+    assert.deepEqual(
+      lines.map(({ level, message }) => `${level} ${message}`),
+      ["warn the search for what has expired was cut short"],
+    );
+    sweep.stop();
+  });
 
   test("comes earlier where it can't remember all that comes due", async () => {
     const left = new Map(Array.from({ length: 100 }, (_, index) => [String(index), 100_000 + (40 + index) * MINUTE_MS]));

@@ -7,12 +7,20 @@ import { firstOf, schemeOf } from "../request/scheme.js";
 const HOST = /^(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::\d{1,5})?$/;
 const MAX_HOST_LENGTH = 255;
 
+/** What no path of a URI has, though clients send it (RFC 3986, section 3.3). */
+const NOT_IN_PATHS = /[^\w!$%&'()*+,\-./:;=@~]/g;
+
 /**
  * The absolute URL of the stream that a request names, for `Location` (docs/api.md, Create a stream). The path is as it
- * was sent.
+ * was sent, but for what a path may not have: client libraries refuse that, and it is percent-encoded.
  */
 export function locationOf(exchange: Exchange): string {
-  return baseOf(exchange) + exchange.target.path;
+  return baseOf(exchange) + exchange.target.path.replace(NOT_IN_PATHS, percentEncoded);
+}
+
+/** A byte, as Node shows those of a path as characters. */
+function percentEncoded(character: string): string {
+  return `%${character.charCodeAt(0).toString(16).toUpperCase().padStart(2, "0")}`;
 }
 
 /**

@@ -18,7 +18,12 @@ const CASES: Readonly<Record<string, Case>> = {
   "the Host header": { headers: { Host: "example.com:8080" }, expected: "http://example.com:8080/a" },
   "where a host has mounted the handler": { headers: { Host: "a" }, mount: "/api", expected: "http://a/api/a" },
   "a host with an IPv6 address": { headers: { Host: "[::1]:4437" }, expected: "http://[::1]:4437/a" },
-  "the path as it was sent": { headers: { Host: "a" }, path: "/v1/stream/%41%2f\xe9", expected: "http://a/v1/stream/%41%2f\xe9" },
+  "the path as it was sent": { headers: { Host: "a" }, path: "/v1/stream/%41%2f\xe9", expected: "http://a/v1/stream/%41%2f%E9" },
+  "what a URI may have of the path": {
+    headers: { Host: "a" },
+    path: "/v1/stream/a\"<b>\\^`{|}[]\xc3\xa9/!$&'()*+,;=:@-._~",
+    expected: "http://a/v1/stream/a%22%3Cb%3E%5C%5E%60%7B%7C%7D%5B%5D%C3%A9/!$&'()*+,;=:@-._~",
+  },
   "what a proxy says": {
     headers: { Host: "inner", "X-Forwarded-Host": "outer.example", "X-Forwarded-Proto": "https" },
     expected: "https://outer.example/a",

@@ -20,6 +20,11 @@ const CODES: Readonly<Record<string, ProblemCode>> = {
   HPE_INVALID_EOF_STATE: "body-incomplete",
 };
 
+/** In place of the parser's words. */
+const DETAILS: Readonly<Record<string, string>> = {
+  HPE_PAUSED_H2_UPGRADE: "HTTP/2 is served by TLS only; this address takes HTTP/1.1.",
+};
+
 /** Answers connections on which no valid request can be read any more, and closes them. */
 export class ClientErrors {
   readonly #responder: Responder;
@@ -88,8 +93,10 @@ function isUnknownMethod(error: NodeJS.ErrnoException): boolean {
   return REQUEST_LINE.test(error.rawPacket.toString("latin1", start, start + MAX_REQUEST_LINE_BYTES));
 }
 
-/** The parser's own words for what is wrong, where there are any. */
+/** What is wrong, in the parser's own words where there are no better, or none. */
 function detailOf(error: NodeJS.ErrnoException): { detail?: string } {
+  const detail = DETAILS[error.code ?? ""];
+  if (detail !== undefined) return { detail };
   if (!("reason" in error) || typeof error.reason !== "string" || error.reason === "") return {};
   return { detail: `${error.reason}.` };
 }

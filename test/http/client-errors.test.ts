@@ -154,6 +154,14 @@ describe("what is no request is counted", () => {
       );
     });
 
+  test("and HTTP/2 without TLS is told where that is served", async (context) => {
+    const server = await startServer(context);
+    const connection = await server.connect();
+    connection.write("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
+    const { status, text } = await connection.answer();
+    assert.deepEqual([status, JSON.parse(text).detail], [400, "HTTP/2 is served by TLS only; this address takes HTTP/1.1."]);
+  });
+
   test("but not a connection that is one too many", async (context) => {
     const server = await startServer(context, { maxConnectionsPerClient: 1 });
     const served = await server.connect();

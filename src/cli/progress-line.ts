@@ -25,9 +25,10 @@ export class ProgressLine {
     if (this.#output.isTTY !== true || nowMs - this.#shownAtMs < PAUSE_MS) return;
     this.#shownAtMs = nowMs;
     const bar = "#".repeat(Math.floor(done * WIDTH)).padEnd(WIDTH, ".");
-    this.#output.write(
-      `\r[${bar}] ${Math.floor(done * 100)}% ${streams} streams, ${Math.floor(bytes / MiB)} MiB\u001b[K`,
-    );
+    const text = `[${bar}] ${Math.floor(done * 100)}% ${streams} streams, ${Math.floor(bytes / MiB)} MiB`;
+    // One that goes on in a second line could not be taken back.
+    const { columns = 0 } = this.#output;
+    this.#output.write(`\r${columns > 0 ? text.slice(0, columns - 1) : text}\u001b[K`);
   }
 
   /** Removes the line, so that others can be written. */

@@ -2,10 +2,10 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { ProgressLine } from "../../src/cli/progress-line.js";
 
-function lineOn(isTTY: boolean): { line: ProgressLine; written: string[]; clock: { ms: number } } {
+function lineOn(isTTY: boolean, columns?: number): { line: ProgressLine; written: string[]; clock: { ms: number } } {
   const written: string[] = [];
   const clock = { ms: 0 };
-  const output = { isTTY, write: (text: string) => void written.push(text) };
+  const output = { isTTY, ...(columns === undefined ? {} : { columns }), write: (text: string) => void written.push(text) };
   return { line: new ProgressLine(output, () => clock.ms), written, clock };
 }
 
@@ -28,6 +28,17 @@ test("the progress line is removed for other lines, once", () => {
   line.clear();
   line.clear();
   assert.deepEqual(written.slice(1), ["\r\u001b[K"]);
+});
+
+test("the progress line has room in a narrow terminal, and whole in one that does not say how wide it is", () => {
+  for (const [columns, text] of [
+    [12, `[${"#".repeat(10)}`],
+    [0, `[${"#".repeat(30)}] 100% 1 streams, 0 MiB`],
+  ] as const) {
+    const { line, written } = lineOn(true, columns);
+    line.show({ streams: 1, bytes: 0, done: 1 });
+    assert.deepEqual(written, [`\r${text}\u001b[K`]);
+  }
 });
 
 test("the progress line shows a pipe nothing", () => {

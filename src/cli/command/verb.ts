@@ -41,6 +41,8 @@ export type OtherSignal = "SIGALRM" | "SIGIO" | "SIGPWR" | "SIGSTKFLT" | "SIGUSR
 /** Standard output or standard error. */
 export interface Output {
   readonly isTTY?: boolean;
+  /** How wide a terminal is; 0 or absent where it does not say. */
+  readonly columns?: number;
   /** Its descriptor, where it has one. */
   readonly fd?: number;
   /** `written` is called when the text has left the process, or with an error when it can't any more. */

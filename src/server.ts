@@ -1,5 +1,6 @@
 // Wires a server together, from the directory to the listener: `createServer` and `createHandler`.
 
+import events from "node:events";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { resolve } from "node:path";
 import { connectionLimitFor } from "./http/bounds/connection-limit.js";
@@ -115,7 +116,6 @@ export async function startServer(given: ServerOptions, limits: RequestLimits): 
     },
     close: once(async () => {
       await service.leave();
-      await http.acceptArrived();
       const connectionsEnd = http.close();
       await service.drain(connectionsEnd);
       http.destroyConnections();
@@ -128,7 +128,7 @@ export async function startServer(given: ServerOptions, limits: RequestLimits): 
     }),
     closeNow() {
       for (const server of admin === null ? [http] : [http, admin.http]) void closed(server);
-      service.stopTimers();
+      service.cut();
     },
   };
 }
@@ -204,6 +204,8 @@ class Service {
   readonly context: Context;
   readonly dispatcher: Dispatcher;
   readonly #running: Running;
+  /** Aborted when all connections are cut. */
+  readonly #cut = new AbortController();
 
   private constructor(context: Context, running: Running) {
     this.context = context;
@@ -258,7 +260,14 @@ class Service {
     const { inFlight, clock, settings } = this.context;
     inFlight.leave();
     const { shutdownDelayMs } = settings;
-    if (shutdownDelayMs > 0) await new Promise<void>((resolve) => void clock.after(shutdownDelayMs, resolve));
+    const { signal } = this.#cut;
+    if (shutdownDelayMs > 0 && !signal.aborted) await within(clock, shutdownDelayMs, events.once(signal, "abort"));
+  }
+
+  /** Nobody is served any more: {@link leave} has nothing to wait for. */
+  cut(): void {
+    this.#cut.abort();
+    this.stopTimers();
   }
 
   /** Ends live reads, and waits for all answers and for `connectionsEnd`, up to the time-out. */

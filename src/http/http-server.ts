@@ -5,7 +5,7 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import { Socket } from "node:net";
 import type { TLSSocket } from "node:tls";
 import { ConnectionFigures, type Crowd, type TlsFailure } from "../metrics/connection-figures.js";
-import { stopwatchMs, type Clock } from "../ops/clock.js";
+import type { Clock } from "../ops/clock.js";
 import type { Log } from "../ops/log.js";
 import { ClientErrors } from "./client-errors.js";
 import { ConnectionGate, type ConnectionLimit } from "./bounds/connection-limit.js";
@@ -64,8 +64,8 @@ export interface HttpServerOptions {
   readonly onClientAuthorities?: (authorities: readonly X509Certificate[]) => void;
 }
 
-/** How long a stop goes on accepting where more and more arrive. */
-const MAX_ARRIVED_MS = 250;
+/** How many a stop accepts yet, where more and more arrive: the system holds at most 511, by Node's backlog. */
+const MAX_ARRIVED = 512;
 
 /** Why a connection is not served. */
 const TOO_MANY: Readonly<Record<Crowd, Problem>> = {
@@ -97,6 +97,7 @@ export class HttpServer {
   #door: TlsDoor | null = null;
   #listeners: readonly Listener[] = [];
   #isStopping = false;
+  #isCut = false;
   /** Connections since the start, also those that were turned away. */
   #arrivals = 0;
 
@@ -197,15 +198,15 @@ export class HttpServer {
     this.#listeners = opened.flatMap((result) => (result.status === "fulfilled" ? [result.value] : []));
     const failed = opened.find((result) => result.status === "rejected");
     if (failed === undefined) return this.#listeners;
-    const closed = this.close();
     this.destroyConnections();
-    await closed;
+    await this.close();
     throw failed.reason;
   }
 
   /** Who reaches a Unix socket is on this machine: there is no TLS. */
   #accept(socket: Socket, { isUnix }: Listener): void {
     this.#arrivals += 1;
+    if (this.#isCut) return void socket.destroy();
     const door = isUnix ? null : this.#door;
     if (!this.#gate.admit(socket, door === null)) return;
     if (door === null) this.#server.emit("connection", socket);
@@ -223,27 +224,16 @@ export class HttpServer {
   }
 
   /**
-   * Accepts what has arrived, before {@link close}: connections that the system holds and this process has not taken
-   * yet would be reset, and Node takes one in a turn of the event loop.
-   */
-  async acceptArrived(): Promise<void> {
-    const untilMs = stopwatchMs() + MAX_ARRIVED_MS;
-    for (let quietTurns = 0; quietTurns < 2 && stopwatchMs() < untilMs; quietTurns += 1) {
-      const before = this.#arrivals;
-      await new Promise<void>((resolve) => afterReading(resolve));
-      if (this.#arrivals > before) quietTurns = -1;
-    }
-  }
-
-  /**
-   * Stops accepting, and closes idle connections. One that has not asked yet, or was answered a moment ago, is given
-   * time for a request: its client could not know that the server stops. Resolves when the last one is gone.
+   * Accepts what has arrived, stops accepting, and closes idle connections. One that has not asked yet, or was answered
+   * a moment ago, is given time for a request: its client could not know that the server stops. Resolves when the last
+   * one is gone.
    */
   async close(): Promise<void> {
     this.#isStopping = true;
     const { firstRequestTimeout, nextRequestTimeout } = this.#limits;
     // A connection that still sends an answer would otherwise be kept for long.
     this.#server.keepAliveTimeout = nextRequestTimeout;
+    await this.#acceptArrived();
     const gone = this.#listeners.map((listener) => listener.close());
     this.#door?.close();
     this.#sessions.close();
@@ -259,8 +249,22 @@ export class HttpServer {
     for (const timer of timers) timer.cancel();
   }
 
-  /** Cuts all connections. */
+  /**
+   * Connections that the system holds and this process has not taken yet would be reset, and Node takes one in a turn
+   * of the event loop. Where all are cut that is at once.
+   */
+  async #acceptArrived(): Promise<void> {
+    const most = this.#arrivals + MAX_ARRIVED;
+    for (let quietTurns = 0; quietTurns < 2 && !this.#isCut && this.#arrivals < most; quietTurns += 1) {
+      const before = this.#arrivals;
+      await new Promise<void>((resolve) => afterReading(resolve));
+      if (this.#arrivals > before) quietTurns = -1;
+    }
+  }
+
+  /** Cuts all connections, and those that are yet to come. */
   destroyConnections(): void {
+    this.#isCut = true;
     this.#door?.cutHandshakes();
     this.#server.closeAllConnections();
     this.#sessions.destroy();
@@ -272,7 +276,10 @@ function hasTooManyHeaders({ rawHeaders }: IncomingMessage): boolean {
   return rawHeaders.length > 2 * MAX_HEADERS;
 }
 
+/** The platform's own: a stop is not to wait for the false timers of a program's tests. */
+const nextTurn = setImmediate;
+
 /** Calls `run` when all that the system has received by now was read: after the next turn of the event loop. */
 function afterReading(run: () => void): void {
-  setImmediate(() => setImmediate(run));
+  nextTurn(() => nextTurn(run));
 }

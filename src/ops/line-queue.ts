@@ -111,8 +111,9 @@ export class LineQueue {
     this.#fullBytes -= next.length;
     this.#sent = next;
     let isOver = false;
+    const failed = (fault: unknown): void => written(fault instanceof Error ? fault : new Error(String(fault)));
     const written = (fault?: unknown): void => {
-      // Called again, or called and thrown as well.
+      // Called again, or called and failed as well.
       if (isOver) return;
       isOver = true;
       if (fault instanceof Error) this.#failed(next, fault);
@@ -120,9 +121,10 @@ export class LineQueue {
       this.#written(next);
     };
     try {
-      this.#output.write(next.bytes.subarray(0, next.length), written);
+      const writing = this.#output.write(next.bytes.subarray(0, next.length), written);
+      if (writing instanceof Promise) writing.catch(failed);
     } catch (fault) {
-      written(fault instanceof Error ? fault : new Error(String(fault)));
+      failed(fault);
     }
   }
 

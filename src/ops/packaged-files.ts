@@ -1,7 +1,5 @@
 import { readdirSync, readFileSync } from "node:fs";
 
-const NAME = "streamdir";
-
 /** What a package.json has. */
 interface Manifest {
   readonly name?: unknown;
@@ -15,10 +13,10 @@ interface Manifest {
 export function ownManifest(here: string | undefined): Manifest | null {
   if (here === undefined) return null;
   try {
-    const manifest: unknown = JSON.parse(readFileSync(new URL("../../package.json", here), "utf8"));
-    return typeof manifest === "object" && manifest !== null && Reflect.get(manifest, "name") === NAME
-      ? manifest
-      : null;
+    const text = readFileSync(new URL("../../package.json", here), "utf8");
+    const manifest: unknown = JSON.parse(text.replace(/^\uFEFF/, ""));
+    if (typeof manifest !== "object" || manifest === null) return null;
+    return /(^|\/)streamdir$/.test(String(Reflect.get(manifest, "name"))) ? manifest : null;
   } catch {
     return null; // another program's may be anything, and nobody asked for it
   }
@@ -27,8 +25,22 @@ export function ownManifest(here: string | undefined): Manifest | null {
 /** That of this package. */
 export const MANIFEST: Manifest | null = ownManifest(import.meta.url);
 
-/** The folder with the files of the page: as far from here in the source as from `chunks/` in what is built. */
-export const PAGE_FOLDER: URL | null = MANIFEST === null ? null : new URL("../page/", import.meta.url);
+/**
+ * The folder with the files of the page: as far from `here` in the source as from `chunks/` in what is built. `null`
+ * where another program's is there, or none.
+ */
+export function pageFolder(here: string | undefined): URL | null {
+  if (here === undefined) return null;
+  const folder = new URL("../page/", here);
+  try {
+    return readFileSync(new URL("index.html", folder), "utf8").includes("<title>streamdir</title>") ? folder : null;
+  } catch {
+    return null; // there is no page then
+  }
+}
+
+/** That of this package. */
+export const PAGE_FOLDER: URL | null = pageFolder(import.meta.url);
 
 /**
  * The files of a folder of this package, by name; empty in a bundle that was made without it. `folder` ends with a

@@ -1,7 +1,7 @@
 // What editors show of the options, made from their table: UPDATE_DOCS=1 npx tsx test/docs/settings.test.ts
 
 /** All settings of a server, complete. Sizes in bytes, durations in milliseconds. */
-export interface Settings {
+export type Settings = {
   /**
    * Address to listen on.
    *
@@ -278,4 +278,4 @@ export interface Settings {
    * Default: `false`.
    */
   readonly accessLog: boolean;
-}
+};

@@ -32,7 +32,6 @@ export async function listenForAdmin(context: Context, plan: ListenPlan, limits:
 
 /** Cuts all connections of a server, which listens no more; resolves when it is gone. */
 export function closed(http: HttpServer): Promise<void> {
-  const gone = http.close();
   http.destroyConnections();
-  return gone;
+  return http.close();
 }

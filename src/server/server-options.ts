@@ -51,31 +51,37 @@ function faultOfMethods(value: unknown, methods: readonly string[]): string | nu
 
 /**
  * The options as they are now in an object of their own: getters and prototypes as well, so that what a class of the
- * caller's has is not left out. Throws {@link StartError} for a name that is none.
+ * caller's has is not left out. Throws {@link StartError} for a name that is none; a class may have others beside.
  */
 export function ownOptions(options: ServerOptions): ServerOptions {
   // Callers in JavaScript have no types.
   const given: unknown = options;
   if (typeof given !== "object" || given === null)
     throw invalidOption("the first argument", "must be an object with options", given);
-  const names = namesIn(given);
-  const unknown = names.find((name) => !Object.hasOwn(OPTIONS, name) && !Object.hasOwn(PART_FAULTS, name));
+  const isUnknown = (name: string): boolean => !Object.hasOwn(OPTIONS, name) && !Object.hasOwn(PART_FAULTS, name);
+  const unknown =
+    Object.keys(given).find(isUnknown) ?? inheritedBy(given).find((name) => isUnknown(name) && suggestion(name) !== "");
   if (unknown !== undefined)
     throw new StartError(
       "invalid-option",
       `Cannot start: there is no option ${JSON.stringify(unknown)}${suggestion(unknown)}`,
     );
-  return Object.fromEntries(names.map((name) => [name, Reflect.get(given, name)]));
+  const names = [...Object.keys(PART_FAULTS), ...Object.keys(OPTIONS)].filter((name) => name in given);
+  return Object.fromEntries(names.map((name) => [name, valueOf(given, name)]));
 }
 
-/** The names of what an object and its prototypes have, but for methods of a class and what all objects have. */
-function namesIn(given: object): readonly string[] {
-  const names = new Set<string>();
-  for (let at: object | null = given; at !== null && at !== Object.prototype; at = Reflect.getPrototypeOf(at))
-    for (const [name, { enumerable, get }] of Object.entries(Object.getOwnPropertyDescriptors(at)))
-      // Objects of another realm have the last one's accessor.
-      if ((enumerable === true || get !== undefined) && name !== "__proto__") names.add(name);
-  return [...names];
+/** What an object has of its prototypes, but for what all have. */
+function inheritedBy(given: object): readonly string[] {
+  const names: string[] = [];
+  for (let at = Reflect.getPrototypeOf(given); at !== null && at !== Object.prototype; at = Reflect.getPrototypeOf(at))
+    names.push(...Object.getOwnPropertyNames(at));
+  return names;
+}
+
+/** A method of the caller's may need its object. */
+function valueOf(given: object, name: string): unknown {
+  const value: unknown = Reflect.get(given, name);
+  return typeof value === "function" ? value.bind(given) : value;
 }
 
 /**

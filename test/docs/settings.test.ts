@@ -9,7 +9,7 @@ const PATH = new URL("../../src/options/settings.ts", import.meta.url);
 const HEAD = `// What editors show of the options, made from their table: UPDATE_DOCS=1 npx tsx test/docs/settings.test.ts
 
 /** All settings of a server, complete. Sizes in bytes, durations in milliseconds. */
-export interface Settings {
+export type Settings = {
 `;
 
 function typeOf({ choices, undecided, default: value }: OptionSpec): string {
@@ -34,7 +34,7 @@ function settings(): string {
     const help = `${spec.help[0]?.toUpperCase()}${spec.help.slice(1)}.`;
     return `  /**\n   * ${help}\n   *\n   * ${factsOf(spec)}\n   */\n  readonly ${name}: ${typeOf(spec)};\n`;
   });
-  return `${HEAD}${members.join("")}}\n`;
+  return `${HEAD}${members.join("")}};\n`;
 }
 
 test("src/options/settings.ts is made from the table of options", () => {

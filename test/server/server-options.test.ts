@@ -74,6 +74,26 @@ describe("options that are not an object's own", () => {
       assert.throws(() => ownOptions(given as ServerOptions), /there is no option "readonly"; did you mean readOnly\?/);
   });
 
+  test("may have others beside them that a class needs itself, and methods keep their object", () => {
+    class Wide extends Configuration {
+      readonly #faults: string[] = [];
+      get isProduction(): boolean {
+        return true;
+      }
+      onFault(error: Error): void {
+        this.#faults.push(error.message);
+      }
+      get faults(): readonly string[] {
+        return this.#faults;
+      }
+    }
+    const given = new Wide();
+    ownOptions(given).onFault?.(new Error("EIO"));
+    assert.deepEqual(given.faults, ["EIO"]);
+    const hidden = Object.defineProperty({ port: 0 }, "dir", { value: "hidden" }) as ServerOptions;
+    assert.equal(ownOptions(hidden).dir, "hidden");
+  });
+
   test("are the own where there are both", () => {
     const given = Object.assign(Object.create(new Configuration()) as object, { prefix: "/v2/" });
     assert.equal(settingsOf(ownOptions(given)).prefix, "/v2/");

@@ -48,6 +48,11 @@ export class ApiError extends Error {
 const TOKEN_KEY = "streamdir-token";
 /** Time for an answer to begin. */
 const ANSWER_MS = 20_000;
+/**
+ * After so much silence it is read anew: a connection may be dead without a word, as when a telephone changes its network,
+ * and the server sends a comment every 15 s.
+ */
+const SILENT_MS = 45_000;
 
 export class Api {
   /** In front of names; ends with a slash. */
@@ -212,7 +217,7 @@ export class Api {
   }
 
   /**
-   * Calls back with each event, until the server ends the answer.
+   * Calls back with each event, until the server ends the answer or is silent for long.
    * @param {URL} url
    * @param {AbortSignal} signal
    * @param {(event: import("./sse.js").SseEvent, isBase64: boolean) => void} onEvent
@@ -224,7 +229,8 @@ export class Api {
     const decoder = new TextDecoder();
     const reader = /** @type {ReadableStream<Uint8Array>} */ (answer.body).getReader();
     for (;;) {
-      const { done, value } = await reader.read();
+      const timer = setTimeout(() => void reader.cancel(), SILENT_MS);
+      const { done, value } = await reader.read().finally(() => clearTimeout(timer));
       if (done) return;
       for (const event of parser.push(decoder.decode(value, { stream: true }))) onEvent(event, isBase64);
     }

@@ -29,6 +29,8 @@ function show() {
   const focused = isMade ? "composer" : isWithin(".tabs") ? "tab" : isWithin(".goto") ? "place" : "";
   view?.stop();
   view = null;
+  // It was asked of what was shown before.
+  /** @type {HTMLDialogElement} */ (byId("dialog")).close();
   if (place === "server") view = new ServerView(api);
   if (place === "stream") view = new StreamView(api, name, query, list, focused);
   isMade = false;

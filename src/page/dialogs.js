@@ -52,28 +52,33 @@ export function field(label, input, hint = "") {
   return el("label", { className: "field" }, el("span", {}, label), input, hint === "" ? null : el("small", {}, hint));
 }
 
+/** What was typed of a stream that was not made: a dialog is closed by mistake, too. @type {ReturnType<typeof newFields> | null} */
+let unsent = null;
+
+function newFields() {
+  const type = el("input", { required: true, value: "application/json", autocomplete: "off" });
+  type.setAttribute("list", "types");
+  return {
+    name: el("input", { required: true, placeholder: "chat/1", autocomplete: "off", spellcheck: false }),
+    type,
+    ttl: el("input", { type: "number", min: "1", placeholder: "for good" }),
+    first: el("textarea", { rows: 3, spellcheck: false, placeholder: '{"hello":"world"}' }),
+  };
+}
+
 /**
  * @param {import("./api.js").Api} api
  * @param {(name: string) => void} onDone
- * @param {string} [beginning]
+ * @param {string} beginning
  */
-export function askCreate(api, onDone, beginning = "") {
-  const name = el("input", {
-    required: true,
-    value: beginning,
-    placeholder: "chat/1",
-    autocomplete: "off",
-    spellcheck: false,
-  });
-  const type = el("input", { required: true, value: "application/json", autocomplete: "off" });
-  type.setAttribute("list", "types");
+export function askCreate(api, onDone, beginning) {
+  const { name, type, ttl, first } = (unsent ??= newFields());
+  name.value = beginning || name.value;
   const types = el(
     "datalist",
     { id: "types" },
     ...["application/json", "text/plain", "application/octet-stream"].map((value) => el("option", { value })),
   );
-  const ttl = el("input", { type: "number", min: "1", placeholder: "for good" });
-  const first = el("textarea", { rows: 3, spellcheck: false, placeholder: '{"hello":"world"}' });
   const fields = [
     field("Name", name, "A slash makes a folder."),
     field("Content type", type),
@@ -87,6 +92,7 @@ export function askCreate(api, onDone, beginning = "") {
     const body = kindOf(type.value) === "text" ? asLines(value) : value;
     const { status } = await api.create(name.value, headers, value === "" ? undefined : body);
     const made = nameText(name.value);
+    unsent = null;
     notice(status === 201 ? `${made} created.` : `${made} was there already: nothing was appended.`);
     onDone(name.value);
   });
@@ -175,12 +181,16 @@ export function tokenButton() {
 }
 
 /**
- * What may help after an error: another token, or another look.
+ * What may help after an error: another token, or another look, which comes by itself once there is a network again.
  * @param {unknown} error
  * @param {() => void} look
  */
 export function againButton(error, look) {
-  return error instanceof ApiError && error.status === 401 ? tokenButton() : button("Look again", look);
+  const status = error instanceof ApiError ? error.status : -1;
+  if (status === 401) return tokenButton();
+  const again = button("Look again", look);
+  if (status === 0) addEventListener("online", () => again.isConnected && look(), { once: true });
+  return again;
 }
 
 /**

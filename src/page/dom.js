@@ -90,3 +90,17 @@ export async function copy(text, what) {
 export function button(label, click, properties = {}) {
   return el("button", { type: "button", click, ...properties }, label);
 }
+
+/**
+ * Changes what is in a box, and scrolls it so that an element of it stays where it was.
+ * @param {HTMLElement} box
+ * @param {() => HTMLElement | null | undefined} find The element, before and after.
+ * @param {() => void} change
+ */
+export function inPlace(box, find, change) {
+  const top = () => (box.scrollTop === 0 ? undefined : find()?.getBoundingClientRect().top);
+  const before = top();
+  change();
+  const after = top();
+  if (before !== undefined && after !== undefined) box.scrollTop += after - before;
+}

@@ -93,6 +93,7 @@ function changed(signal) {
 }
 
 /**
+ * Waits, and no longer once there is a network again.
  * @param {number} ms
  * @param {AbortSignal} signal
  * @returns {Promise<void>}
@@ -102,9 +103,11 @@ export function pause(ms, signal) {
     const end = () => {
       clearTimeout(timer);
       signal.removeEventListener("abort", end);
+      removeEventListener("online", end);
       resolve();
     };
     const timer = setTimeout(end, ms);
     signal.addEventListener("abort", end);
+    addEventListener("online", end);
   });
 }

@@ -355,11 +355,10 @@ export class MessagesPane {
   #tell() {
     const rows = this.#rows;
     if (rows.dropped > 0) this.#more.hidden = false;
-    const said = [STATES[this.#state], this.#detail, rows.isPaused ? "paused" : ""].filter((part) => part !== "");
+    const said = [STATES[this.#state], this.#detail, rows.isHeld ? "paused" : ""].filter((part) => part !== "");
     const figures = [];
-    if (this.#state === "live" && !rows.isPaused && this.#rate > 0)
-      figures.push(`${numberText(this.#rate)} messages/s`);
-    if (rows.isPaused && rows.pending > 0) figures.push(`${numberText(rows.pending)} new`);
+    if (this.#state === "live" && !rows.isHeld && this.#rate > 0) figures.push(`${numberText(this.#rate)} messages/s`);
+    if (rows.isHeld && rows.pending > 0) figures.push(`${numberText(rows.pending)} new`);
     if (rows.skipped > 0) figures.push(`${numberText(rows.skipped)} passed unseen`);
     figures.push(
       rows.shown === rows.count

@@ -1,7 +1,7 @@
 // The rows of messages: bounded in number and in size, drawn once a frame.
 
 import { bytesText } from "./figures.js";
-import { button, copy, el } from "./dom.js";
+import { button, byId, copy, el, inPlace } from "./dom.js";
 import { hexDump, joined } from "./messages.js";
 import { jsonView } from "./json-view.js";
 
@@ -23,6 +23,8 @@ const SHOWN_BYTES = 1024;
  * beyond it goes on in a row of its own.
  */
 const MAX_SHOWN = 256 * 1024;
+/** Whether what comes above what is seen does not move it; if not, that is done here. */
+const KEEPS_PLACE = CSS.supports("overflow-anchor", "auto");
 
 export class Rows {
   element = el("div", { className: "rows", role: "log", "aria-label": "Messages" });
@@ -45,6 +47,7 @@ export class Rows {
   #mode;
   #frame = 0;
   #onChange;
+  #ending = new AbortController();
 
   /**
    * @param {Mode} mode
@@ -53,6 +56,13 @@ export class Rows {
   constructor(mode, onChange) {
     this.#mode = mode;
     this.#onChange = onChange;
+    document.addEventListener("selectionchange", () => this.#pending.length > 0 && this.resume(), this.#ending);
+  }
+
+  /** Whether nothing is drawn: it is paused, or some of it is selected, and would move or go. */
+  get isHeld() {
+    const selection = getSelection();
+    return this.isPaused || (selection?.isCollapsed === false && this.element.contains(selection.anchorNode));
   }
 
   get count() {
@@ -120,7 +130,7 @@ export class Rows {
   }
 
   resume() {
-    if (this.#frame === 0 && !this.isPaused) this.#frame = requestAnimationFrame(() => this.#flush());
+    if (this.#frame === 0 && !this.isHeld) this.#frame = requestAnimationFrame(() => this.#flush());
     this.#onChange();
   }
 
@@ -131,12 +141,13 @@ export class Rows {
   }
 
   stop() {
+    this.#ending.abort();
     cancelAnimationFrame(this.#frame);
   }
 
   #flush() {
     this.#frame = 0;
-    if (this.isPaused) return;
+    if (this.isHeld) return this.#onChange();
     const excess = Math.max(0, this.#pending.length - MAX_FRAME_ROWS);
     this.skipped += excess;
     const messages = this.#pending.slice(excess);
@@ -148,8 +159,10 @@ export class Rows {
     this.#isContinued = false;
     this.#pending = [];
     this.#pendingLength = 0;
+    const put = () => this.element.prepend(...rows.map((row) => this.#draw(row)));
+    if (KEEPS_PLACE) put();
+    else inPlace(byId("main"), () => newest?.element, put);
     this.#rows.unshift(...rows);
-    this.element.prepend(...rows.map((row) => this.#draw(row)));
     while (this.#rows.length > MAX_ROWS || (this.#bytes > MAX_BYTES && this.#rows.length > 1)) {
       const last = this.#rows.pop();
       this.dropped += 1;

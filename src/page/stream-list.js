@@ -1,7 +1,7 @@
 // The streams as a tree: found by typing, page by page, kept up to date.
 
 import { ApiError } from "./api.js";
-import { button, byId, complain, el } from "./dom.js";
+import { button, byId, complain, el, inPlace } from "./dom.js";
 import { bytesText, numberText } from "./figures.js";
 import { pause, whileShown } from "./live.js";
 import { nameText, streamRoute } from "./route.js";
@@ -43,6 +43,8 @@ export class StreamList {
   #ending = new AbortController();
   #redraw = 0;
   #typing = 0;
+  /** Nothing that is pressed is drawn anew: it would not be clicked. */
+  #isPressed = false;
   /** @type {Set<string>} Folders that were closed by hand. */
   #closed = new Set();
 
@@ -58,6 +60,8 @@ export class StreamList {
       this.#typing = setTimeout(() => this.reload(), TYPING_MS);
     });
     byId("side").addEventListener("keydown", (event) => this.#move(event));
+    this.#tree.addEventListener("pointerdown", () => (this.#isPressed = true));
+    for (const end of ["pointerup", "pointercancel"]) addEventListener(end, () => (this.#isPressed = false));
   }
 
   /** @returns {readonly Entry[]} */
@@ -225,13 +229,18 @@ export class StreamList {
   #draw() {
     clearTimeout(this.#redraw);
     this.#redraw = 0;
+    if (this.#isPressed) return this.#drawSoon(this.#ending.signal);
     const { activeElement: active } = document;
     const focused = active instanceof HTMLElement && this.#tree.contains(active) ? { ...active.dataset } : null;
-    this.#tree.replaceChildren(this.#level(treeOf(this.#entries)));
-    if (focused !== null)
-      [.../** @type {NodeListOf<HTMLElement>} */ (this.#tree.querySelectorAll("a, summary"))]
-        .find(({ dataset }) => dataset["name"] === focused["name"] && dataset["path"] === focused["path"])
-        ?.focus({ preventScroll: true });
+    // What is under a finger stays there.
+    const edge = this.#tree.getBoundingClientRect().top;
+    const held = { ...this.#rows().find((row) => row.getBoundingClientRect().bottom > edge)?.dataset };
+    inPlace(
+      this.#tree,
+      () => this.#rowOf(held),
+      () => this.#tree.replaceChildren(this.#level(treeOf(this.#entries))),
+    );
+    if (focused !== null) this.#rowOf(focused)?.focus({ preventScroll: true });
     const count = this.#entries.length;
     const isFull = this.#next !== null && count >= MAX_STREAMS;
     const said =
@@ -244,6 +253,16 @@ export class StreamList {
     // A screen reader says what changes there.
     if (this.#said.textContent !== said) this.#said.textContent = said;
     this.#more.hidden = this.#next === null || isFull;
+  }
+
+  /** The links and folders, from the top. */
+  #rows() {
+    return [.../** @type {NodeListOf<HTMLElement>} */ (this.#tree.querySelectorAll("a, summary"))];
+  }
+
+  /** @param {DOMStringMap} of Of one that was there before. */
+  #rowOf({ name, path }) {
+    return this.#rows().find(({ dataset }) => dataset["name"] === name && dataset["path"] === path);
   }
 
   /**

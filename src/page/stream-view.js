@@ -60,6 +60,8 @@ export class StreamView {
 
   async start() {
     const own = (this.#starts += 1);
+    const waits = el("p", { className: "empty late" }, "Looking for it…");
+    if (this.element.firstChild === null) this.element.replaceChildren(el("h1", {}, nameText(this.#name)), waits);
     try {
       const entry = await this.#api.look(this.#name, this.#ending.signal);
       const { allow } = await this.#api.server();
@@ -148,7 +150,7 @@ export class StreamView {
       ),
       button("Download", () => void this.#download(entry)),
       button("Close", () => askClose(this.#api, entry, again), { className: "close", ...closing }),
-      button("Delete", () => askDelete(this.#api, entry, () => this.#ending.signal.aborted || visit("#/")), {
+      button("Delete", () => askDelete(this.#api, entry, () => this.#ending.signal.aborted || location.replace("#/")), {
         className: "danger",
         ...unless(may.includes("delete"), "You may not delete this stream."),
       }),
@@ -203,11 +205,11 @@ export class StreamView {
         endComplaint();
         if (text.value === value) text.value = "";
         if (drafts.get(name) === value) drafts.delete(name);
-        text.focus();
       } catch (error) {
         complain(error);
       }
       send.disabled = text.disabled;
+      text.focus();
     });
     text.addEventListener("keydown", (event) => {
       if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) form.requestSubmit();

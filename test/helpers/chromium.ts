@@ -93,6 +93,7 @@ export class ChromiumPage {
   async showOn({ width, height, isDark = false, isTelephone = false }: Screen): Promise<void> {
     const metrics = { width, height, deviceScaleFactor: isTelephone ? 2 : 1, mobile: isTelephone };
     await this.#command("Emulation.setDeviceMetricsOverride", metrics);
+    await this.#command("Emulation.setTouchEmulationEnabled", { enabled: isTelephone });
     const features = [{ name: "prefers-color-scheme", value: isDark ? "dark" : "light" }];
     await this.#command("Emulation.setEmulatedMedia", { features });
   }

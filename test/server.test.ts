@@ -246,6 +246,15 @@ describe("a server that stops", () => {
     await closed;
   });
 
+  test("is over once it is to be at once, however long it was to serve on", async (context) => {
+    const { server, clock } = await startServer(context, { shutdownDelayMs: DELAY_MS });
+    const closed = server.close();
+    await clock.armed(DELAY_MS);
+    server.closeNow();
+    // The clock stands still.
+    await closed;
+  });
+
   test("can be asked twice, and then at once", async (context) => {
     const { server } = await startServer(context);
     await Promise.all([server.close(), server.close()]);

@@ -26,10 +26,10 @@ export function ownManifest(here: string | undefined): Manifest | null {
 export const MANIFEST: Manifest | null = ownManifest(import.meta.url);
 
 /**
- * The folder with the files of the page: as far from `here` in the source as from `chunks/` in what is built. `null`
- * where another program's is there, or none.
+ * The folder with the files of this package's page: as far from `here` in the source as from `chunks/` in what is
+ * built. `null` where another program's is there, or none.
  */
-export function pageFolder(here: string | undefined): URL | null {
+export function pageFolder(here: string | undefined = import.meta.url): URL | null {
   if (here === undefined) return null;
   const folder = new URL("../page/", here);
   try {
@@ -38,9 +38,6 @@ export function pageFolder(here: string | undefined): URL | null {
     return null; // there is no page then
   }
 }
-
-/** That of this package. */
-export const PAGE_FOLDER: URL | null = pageFolder(import.meta.url);
 
 /**
  * The files of a folder of this package, by name; empty in a bundle that was made without it. `folder` ends with a

@@ -41,7 +41,7 @@ export class DamageFindings {
     return new Set([...this.#told.values()].map(({ stream }) => stream)).size;
   }
 
-  /** Forgets what was found of a stream: it is deleted. */
+  /** Forgets what was found of a stream: it is deleted, or sound again. */
   forget(name: string): void {
     for (const [key, { stream }] of this.#told) if (stream === name) this.#told.delete(key);
   }

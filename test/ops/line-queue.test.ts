@@ -147,27 +147,31 @@ test("an output that is too slow is told of once, and again only after all was t
   }
 });
 
-test("an output that throws costs the lines that it was given, and no more", async () => {
-  const { log, lines } = keptLog();
-  const taken: string[] = [];
-  let isBroken = true;
-  const queue = new LineQueue(
-    {
-      write: (bytes, written) => {
-        if (isBroken) throw new TypeError("write is broken");
-        taken.push(bytes.toString());
-        written();
-        written();
+for (const [how, breaks] of [
+  ["throws", () => assert.fail("write is broken")],
+  ["rejects", () => Promise.reject(new Error("write is broken"))],
+] as const)
+  test(`an output that ${how} costs the lines that it was given, and no more`, async () => {
+    const { log, lines } = keptLog();
+    const taken: string[] = [];
+    let isBroken = true;
+    const queue = new LineQueue(
+      {
+        write: (bytes, written) => {
+          if (isBroken) return breaks();
+          taken.push(bytes.toString());
+          written();
+          return written();
+        },
       },
-    },
-    new ManualClock(),
-    log,
-  );
-  push(queue, "lost");
-  await queue.close();
-  assert.deepEqual([queue.dropped, lines.map(({ fields }) => fields["fault"])], [1, ["write is broken"]]);
-  isBroken = false;
-  push(queue, "kept");
-  await queue.close();
-  assert.deepEqual([queue.dropped, taken], [1, ["kept\n"]]);
-});
+      new ManualClock(),
+      log,
+    );
+    push(queue, "lost");
+    await queue.close();
+    assert.deepEqual([queue.dropped, lines.map(({ fields }) => fields["fault"])], [1, ["write is broken"]]);
+    isBroken = false;
+    push(queue, "kept");
+    await queue.close();
+    assert.deepEqual([queue.dropped, taken], [1, ["kept\n"]]);
+  });

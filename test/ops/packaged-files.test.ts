@@ -37,6 +37,12 @@ describe("a package.json", () => {
       assert.equal(ownManifest(pathToFileURL(join(dir, "dist", "chunks", "a.js")).href), null);
     });
 
+  test("is this package's also with a byte order mark", () => {
+    const dir = tempDir();
+    writeFileSync(join(dir, "package.json"), '\uFEFF{ "name": "@a/streamdir", "version": "7.0.0" }');
+    assert.equal(ownManifest(pathToFileURL(join(dir, "dist", "chunks", "a.js")).href)?.version, "7.0.0");
+  });
+
   test("is not looked for where nobody knows where this is", () => assert.equal(ownManifest(undefined), null));
 
   test("of this package is", () => assert.equal(MANIFEST?.name, "streamdir"));

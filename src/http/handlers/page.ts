@@ -1,7 +1,7 @@
 // Answers with the files of the page that shows streams.
 
 import { createHash } from "node:crypto";
-import { PAGE_FOLDER, packagedFiles } from "../../ops/packaged-files.js";
+import { packagedFiles, pageFolder } from "../../ops/packaged-files.js";
 import { PAGE_PATH } from "../../net/page-address.js";
 import { etagMatches } from "../../protocol/etag.js";
 import { isLoopbackAddress } from "../../net/host-name.js";
@@ -48,7 +48,7 @@ interface PageFile {
 export class Page {
   readonly #context: Context;
   /** By name. Read once: later there may be no descriptor left, and no name of a request is ever a path. */
-  readonly #files = readFiles(PAGE_FOLDER);
+  readonly #files = readFiles(pageFolder());
 
   constructor(context: Context) {
     this.#context = context;

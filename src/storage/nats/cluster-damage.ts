@@ -11,33 +11,17 @@ const MAX_NAMED = 10;
 type Delete = (stream: ClusterStream, settle: (how: Settlement) => void) => void;
 
 /** Streams that lack messages which they need: says so once in the log, and gets them out of the way. */
-export class ClusterDamage {
+export class ClusterDamage extends DamageFindings {
   readonly #notices: Log;
-  readonly #findings: DamageFindings;
   readonly #states: StateReader;
   readonly #delete: Delete;
 
   /** `notices` is the server's log. */
   constructor(notices: Log, states: StateReader, remove: Delete) {
+    super(notices);
     this.#notices = notices;
-    this.#findings = new DamageFindings(notices);
     this.#states = states;
     this.#delete = remove;
-  }
-
-  /** Logs `fault` if it is a finding about a stream that was not told before; returns it, to be thrown. */
-  told(fault: unknown): unknown {
-    return this.#findings.told(fault);
-  }
-
-  /** Streams with findings, as far as they are remembered. */
-  get streamCount(): number {
-    return this.#findings.streamCount;
-  }
-
-  /** The name has no stream, or another, or one that is sound again. */
-  forget(name: string): void {
-    this.#findings.forget(name);
   }
 
   /** Deletes a stream that can't be loaded, unless forks need it. Throws LogUnavailableError. */
@@ -47,7 +31,7 @@ export class ClusterDamage {
     if (stream === null) return "tail-moved";
     if (stream.forkCount > 0) return this.#needed(stream);
     const how = await new Promise<Settlement>((resolve) => this.#delete(stream, resolve));
-    if (how === "durable") this.#findings.forget(name);
+    if (how === "durable") this.forget(name);
     return how;
   }
 

@@ -14,7 +14,7 @@ interface Step {
   readonly prints: readonly string[];
 }
 
-/** The commands of a shell example: a comment stands before each, and `#>` before what is printed. */
+/** The commands of a shell example: a comment stands before each, and `#=` before what is printed. */
 function stepsUnder(heading: string, url: string): Step[] {
   const parts = README.onlyBlock(heading)
     .replaceAll(PLACE, url)
@@ -22,7 +22,7 @@ function stepsUnder(heading: string, url: string): Step[] {
     .filter((part) => part.trim() !== "");
   return parts.map((part) => {
     const lines = part.trimEnd().split("\n");
-    const isPrinted = (line: string): boolean => line.startsWith("#> ");
+    const isPrinted = (line: string): boolean => line.startsWith("#= ");
     return { script: lines.filter((line) => !isPrinted(line)).join("\n"), prints: lines.filter(isPrinted).map((line) => line.slice(3)) };
   });
 }

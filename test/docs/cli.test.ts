@@ -14,7 +14,7 @@ import { tempDir } from "../helpers/temp-dir.js";
 const PAGE = new Page("docs/cli.md");
 const SOCKET = "/run/streamdir.sock";
 
-/** Commands, and the lines that they print, which are below them after `#>`. */
+/** Commands, and the lines that they print, which are below them after `#=`. */
 interface Step {
   readonly script: string;
   readonly prints: string;
@@ -23,9 +23,9 @@ interface Step {
 function stepsUnder(heading: string): Step[] {
   const blocks = heading === "" ? blocksBeforeHeadings() : PAGE.blocksUnder(heading);
   return blocks.flatMap((block) =>
-    [...block.matchAll(/((?:(?!#> ).*\n)+)((?:#> .*\n)*)/g)].map(([, script = "", prints = ""]) => ({
+    [...block.matchAll(/((?:(?!#= ).*\n)+)((?:#= .*\n)*)/g)].map(([, script = "", prints = ""]) => ({
       script,
-      prints: prints.replaceAll(/^#> /gm, ""),
+      prints: prints.replaceAll(/^#= /gm, ""),
     })),
   );
 }

@@ -8,7 +8,7 @@ const OLD_URL = "http://old.example.org:4437/v1/stream/";
 test("the commands that move streams from another server do so", async (t) => {
   const [oldUrl, newUrl] = [await servePage(t), await servePage(t)];
   const run = (script: string, url = newUrl): Promise<string> =>
-    bash(`${STREAMDIR_IN_SHELL}export STREAMDIR_URL=${url}\n${script.replace(OLD_URL, oldUrl).replaceAll(/^#> .*\n/gm, "")}`);
+    bash(`${STREAMDIR_IN_SHELL}export STREAMDIR_URL=${url}\n${script.replace(OLD_URL, oldUrl).replaceAll(/^#= .*\n/gm, "")}`);
   const append = `for n in 1 2; do streamdir append chats/$n --create --json --close <<< '[1,2]'; done
     for n in 42 43; do printf 'one\\ntwo\\nthree\\n' | streamdir append jobs/$n --create --lines --close; done`;
   await run(append, oldUrl);

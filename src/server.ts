@@ -328,12 +328,16 @@ async function openAuthority(file: string, clock: Clock, log: Log): Promise<Auth
   }
 }
 
+/** There an open file can't be renamed, nor a directory synced. */
+const NOT_ON_WINDOWS = "streamdir keeps directories on Linux and macOS; on Windows use WSL 2 or a container";
+
 /** Opens what the settings name: the directory, or a bucket of a cluster. */
 async function openEngine(options: ServerOptions, settings: Settings, parts: EngineParts): Promise<Engine> {
   const address = parseStorage(settings.storage);
   if (address?.kind === "nats") return openClusterEngine(address, settings, parts);
   const { clock, log, observations } = parts;
   const { dir = "", forceUnlock = false } = options;
+  if (process.platform === "win32") throw new StartError("directory-unusable", NOT_ON_WINDOWS);
   const logFault = ({ message }: Error): void => log.error("the storage has failed", { fault: message });
   const onFault = guarded(options.onFault ?? logFault);
   const retention = { maxBytes: settings.retentionBytes, maxAgeMs: settings.retentionAgeMs };

@@ -9,6 +9,7 @@ import { REQUEST_LIMITS } from "../src/http/http-server.js";
 import { EventLoopMeter } from "../src/metrics/process-figures.js";
 import { createHandler, createServer, StartError, type ServerOptions, type StreamHandler } from "../src/server.js";
 import { RawConnection } from "./helpers/raw-connection.js";
+import { pretendPlatform } from "./helpers/platform.js";
 import { startNode } from "./helpers/process.js";
 import { requestBytes, startServer } from "./helpers/test-server.js";
 import { tempDir } from "./helpers/temp-dir.js";
@@ -91,6 +92,12 @@ describe("a server that can't start says why in one line", () => {
     const dir = join(tempDir(), "file");
     writeFileSync(dir, "");
     assert.equal((await startError({ dir })).code, "directory-unusable");
+  });
+
+  test("a directory on Windows", async (context) => {
+    pretendPlatform(context, "win32");
+    const { code, message } = await startError({});
+    assert.deepEqual([code, /on Windows use WSL 2/.test(message)], ["directory-unusable", true]);
   });
 
   test("a directory that another server has", async (context) => {

@@ -8,7 +8,10 @@ const ROOT = fileURLToPath(new URL("../..", import.meta.url));
 const pages = ["README.md", ...readdirSync(join(ROOT, "docs"), { recursive: true, encoding: "utf8" }).map((name) => join("docs", name))];
 const shellBlocks = pages
   .filter((page) => page.endsWith(".md"))
-  .flatMap((page) => Array.from(readFileSync(join(ROOT, page), "utf8").matchAll(/^ *```sh\n([\s\S]*?)^ *```$/gm), ([, block = ""]) => ({ page, block })));
+  .flatMap((page) => {
+    const blocks = readFileSync(join(ROOT, page), "utf8").matchAll(/^ *```sh\n([\s\S]*?)^ *```$/gm);
+    return Array.from(blocks, ([, block = ""]) => ({ page, block }));
+  });
 
 test("what is copied into zsh, which takes comments for commands, does what it says", () => {
   assert.ok(shellBlocks.length > 50, String(shellBlocks.length));

@@ -5,6 +5,7 @@ import { describe, test } from "node:test";
 import { Worker } from "node:worker_threads";
 import { once, within } from "../../src/server/stop.js";
 import { ManualClock } from "../helpers/manual-clock.js";
+import { lacksProc } from "../helpers/platform.js";
 import { startNode } from "../helpers/process.js";
 import { tempDir } from "../helpers/temp-dir.js";
 import { startServer } from "../helpers/test-server.js";
@@ -27,7 +28,7 @@ const ASKING = `
 `;
 
 describe("a stop", () => {
-  test("answers who has connected and was not accepted yet", async (context) => {
+  test("answers who has connected and was not accepted yet", { skip: lacksProc }, async (context) => {
     const server = await startServer(context);
     await server.send("PUT", "a", { headers: { "Content-Type": "text/plain" } });
     const path = new URL(`${server.server.url}a`).pathname;

@@ -1,5 +1,6 @@
 // Which process on which machine has made a lock, and whether it still runs.
 
+import { execFile } from "node:child_process";
 import { hostname } from "node:os";
 
 /** Which process on which machine. What the system does not tell is `null`. */
@@ -66,7 +67,17 @@ export async function hasOwnProc(proc: Pick<Proc, "linkTarget">): Promise<boolea
 }
 
 async function bootId(proc: Proc): Promise<string | null> {
-  return (await proc.text("/proc/sys/kernel/random/boot_id"))?.trim() ?? null;
+  const told = (await proc.text("/proc/sys/kernel/random/boot_id"))?.trim() ?? null;
+  return told === null && process.platform === "darwin" ? bootSession() : told;
+}
+
+/** The same of a Mac, which has no /proc; its name may change with the network. */
+function bootSession(): Promise<string | null> {
+  return new Promise((resolve) =>
+    execFile("sysctl", ["-n", "kern.bootsessionuuid"], (fault, told) =>
+      resolve(fault === null ? told.trim() || null : null),
+    ),
+  );
 }
 
 /** Whether a process still runs, as `self` sees it. */

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { describe, test } from "node:test";
 import { withFileLock } from "../../../src/ops/lock/file-lock.js";
 import { replaceFile, WatchedFile } from "../../../src/ops/watched-file.js";
+import { lacksProc } from "../../helpers/platform.js";
 import { startNode } from "../../helpers/process.js";
 import { tempDir } from "../../helpers/temp-dir.js";
 
@@ -71,7 +72,7 @@ describe("the lock of a file", () => {
     assert.deepEqual(readdirSync(join(path, "..")), ["count"]);
   });
 
-  test("of another machine, or of a process that can't be told from a living one, is not taken over", async () => {
+  test("of another machine, or of a process that can't be told from a living one, is not taken over", { skip: lacksProc }, async () => {
     const path = join(tempDir(), "a.json");
     let held = "";
     await withFileLock(path, async () => (held = await WatchedFile.read(`${path}.lock`, 999)));

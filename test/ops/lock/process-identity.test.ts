@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { hostname } from "node:os";
+import { join } from "node:path";
 import { describe, test } from "node:test";
 import {
   decodeIdentity,
@@ -11,14 +12,16 @@ import {
   processStanding,
   processStart,
   thisProcess,
+  type Proc,
   type ProcessIdentity,
 } from "../../../src/ops/lock/process-identity.js";
 import { systemFiles } from "../../../src/storage/file/disk/files.js";
 import { procOf } from "../../../src/storage/file/directory/journal-users.js";
+import { lacksProc, pretendPlatform } from "../../helpers/platform.js";
 import { startNode, startProgram } from "../../helpers/process.js";
+import { tempDir } from "../../helpers/temp-dir.js";
 
 const PROC = procOf(systemFiles(false));
-const lacksProc = process.platform !== "linux" && "no /proc";
 
 test("a process has a start that does not change", async () => {
   const self = await thisProcess(PROC);
@@ -30,6 +33,25 @@ test("a process is that of a boot and of a pid namespace", { skip: lacksProc }, 
   const { boot, pidNamespace } = await thisProcess(PROC);
   assert.equal(boot, readFileSync("/proc/sys/kernel/random/boot_id", "utf8").trim());
   assert.match(pidNamespace ?? "", /^pid:\[\d+\]$/);
+});
+
+test("a process is that of a boot on a Mac, too, as far as that tells", async (context) => {
+  const { PATH } = process.env;
+  const dir = tempDir();
+  const noProc: Proc = { text: () => Promise.resolve(null), linkTarget: () => Promise.resolve(null) };
+  pretendPlatform(context, "darwin");
+  context.after(() => (process.env["PATH"] = PATH));
+  for (const [script, boot] of [
+    ['[ "$*" = "-n kern.bootsessionuuid" ] && echo 4C2A', "4C2A"],
+    ["exit 1", null],
+    ["true", null],
+  ]) {
+    writeFileSync(join(dir, "sysctl"), `#!/bin/sh\n${script}\n`, { mode: 0o755 });
+    process.env["PATH"] = dir;
+    assert.equal((await thisProcess(noProc)).boot, boot);
+  }
+  process.env["PATH"] = "";
+  assert.equal((await thisProcess(noProc)).boot, null);
 });
 
 test("a process that is gone has no start", async (t) => {

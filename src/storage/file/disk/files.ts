@@ -79,6 +79,11 @@ function syncFailed(error: Error): SyncError {
   return new SyncError(`a sync failed: ${error.message}`, { cause: error });
 }
 
+/** The flag that makes each write durable; 0 where there is none. On a Mac it leaves out the cache of the drive. */
+function syncOfWrites(platform: NodeJS.Platform): number {
+  return platform === "darwin" || constants.O_DSYNC === undefined ? 0 : constants.O_DSYNC;
+}
+
 /**
  * The real file system. Without `durable` nothing waits for the disk: syncs do nothing. What is made here never has the
  * permissions `withheld`, whatever the umask allows.
@@ -86,8 +91,8 @@ function syncFailed(error: Error): SyncError {
 export function systemFiles(durable: boolean, withheld = 0): SystemFiles {
   const fileMode = 0o644 & ~withheld;
   const reserve = new DescriptorReserve({ open: () => openSync(devNull, "r"), close: closeSync });
-  const dataSync = durable && constants.O_DSYNC !== undefined ? constants.O_DSYNC : 0;
-  // Where the system has no O_DSYNC, a write to the log is followed by a sync of its own.
+  const dataSync = durable ? syncOfWrites(process.platform) : 0;
+  // Where the system has none, a write to the log is followed by a sync of its own.
   const syncAfterWrite = durable && dataSync === 0;
   const flags = flagsWith(dataSync);
   const openFile = async (
@@ -125,11 +130,7 @@ export function systemFiles(durable: boolean, withheld = 0): SystemFiles {
             return openAs(path, mode);
           }),
     createNew: (path) => openFile(path, constants.O_RDWR | constants.O_CREAT | constants.O_EXCL),
-    list: (directory) =>
-      promised<string[]>((done) => readdir(directory, done)).catch((error: unknown) => {
-        if (errorCode(error) === "ENOENT") return [];
-        throw error;
-      }),
+    list,
     makeDirectory: (path) => makeDirectory(path, 0o777 & ~withheld),
     rename: (from, to) => completed((done) => rename(from, to, done)),
     unlink: (path) => completed((done) => unlink(path, done)),
@@ -197,6 +198,19 @@ function assertPlain(descriptor: number, path: string): void {
   if (kind === "file") return;
   closeSync(descriptor);
   throw noFile(path, kind);
+}
+
+/** What a Mac and Windows leave in a folder that somebody has looked into: nobody's file. */
+const LEFT_BY_DESKTOPS = /^(?:\.DS_Store|\._.*|Thumbs\.db|desktop\.ini)$/;
+
+async function list(directory: string): Promise<string[]> {
+  try {
+    const names = await promised<string[]>((done) => readdir(directory, done));
+    return names.filter((name) => !LEFT_BY_DESKTOPS.test(name));
+  } catch (error) {
+    if (errorCode(error) === "ENOENT") return [];
+    throw error;
+  }
 }
 
 async function linkTarget(path: string): Promise<string | null> {

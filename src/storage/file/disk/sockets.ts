@@ -93,6 +93,7 @@ const REACHES: Readonly<Record<string, Reach>> = {
   // Also of a file that is no socket.
   ECONNREFUSED: "refuses",
   EPROTOTYPE: "refuses",
+  ENOTSOCK: "refuses",
   ENOENT: "missing",
   ENOTDIR: "missing",
   EACCES: "unknown",

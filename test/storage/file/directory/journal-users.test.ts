@@ -5,12 +5,12 @@ import { test, type TestContext } from "node:test";
 import { processStart } from "../../../../src/ops/lock/process-identity.js";
 import { systemFiles, type SystemFiles } from "../../../../src/storage/file/disk/files.js";
 import { hasJournalOpen, procOf } from "../../../../src/storage/file/directory/journal-users.js";
+import { lacksProc } from "../../../helpers/platform.js";
 import { startNode } from "../../../helpers/process.js";
 import { tempDir } from "../../../helpers/temp-dir.js";
 import { diskError, WatchedFiles } from "../../../helpers/watched-files.js";
 
 const files = systemFiles(false);
-const lacksProc = process.platform !== "linux" && "no /proc";
 
 test("what the system does not tell of a process is null, and a fault of the disk is one", async () => {
   for (const code of ["ENOENT", "EACCES"]) {

@@ -17,6 +17,7 @@ import type { LockHolder } from "../../../../src/storage/file/directory/lock-hol
 import type { ProcessIdentity } from "../../../../src/ops/lock/process-identity.js";
 import { listenOn, type Listener } from "../../../../src/storage/file/disk/sockets.js";
 import { keptLog } from "../../../helpers/engine.js";
+import { lacksProc } from "../../../helpers/platform.js";
 import { tempDir } from "../../../helpers/temp-dir.js";
 import { diskError, WatchedFiles } from "../../../helpers/watched-files.js";
 
@@ -161,32 +162,36 @@ describe("the lock", () => {
     }
   });
 
-  test("of a process that runs without its socket is not taken, and only in a copy the line says to remove it", async (t) => {
-    const options = lockIn({ [process.pid]: "boot 1" });
-    leave(options.path, { ...HERE, pid: process.pid, socket: `lock.${CLAIM}.sock` });
-    const journal = join(dirname(options.path), "journal");
-    const taken = takeLock({ ...options, force: true });
-    await assert.rejects(
-      taken,
-      /it runs, but its socket is not here; in a copy of its directory, remove this file, and otherwise stop it first$/,
-    );
-    mkdirSync(journal);
-    const file = await options.files.createNew(join(journal, `${"1".padStart(16, "0")}.journal`));
-    t.after(() => file.close());
-    for (const force of [false, true])
+  test(
+    "of a process that runs without its socket is not taken, and only in a copy the line says to remove it",
+    { skip: lacksProc },
+    async (t) => {
+      const options = lockIn({ [process.pid]: "boot 1" });
+      leave(options.path, { ...HERE, pid: process.pid, socket: `lock.${CLAIM}.sock` });
+      const journal = join(dirname(options.path), "journal");
+      const taken = takeLock({ ...options, force: true });
       await assert.rejects(
-        takeLock({ ...options, force }),
-        /it runs and has this directory open, though its socket was removed; stop it first$/,
+        taken,
+        /it runs, but its socket is not here; in a copy of its directory, remove this file, and otherwise stop it first$/,
       );
-    // Where the system does not say what a process has open.
-    await assert.rejects(
-      takeLock({ ...options, files: new WatchedFiles() }),
-      new RegExp(
-        `; look whether it has this journal open \\(ls -l /proc/${process.pid}/fd \\| grep journal\\), and stop it if so; only in a copy `,
-      ),
-    );
-    assert.deepEqual(readdirSync(dirname(options.path)).sort(), ["journal", "lock"]);
-  });
+      mkdirSync(journal);
+      const file = await options.files.createNew(join(journal, `${"1".padStart(16, "0")}.journal`));
+      t.after(() => file.close());
+      for (const force of [false, true])
+        await assert.rejects(
+          takeLock({ ...options, force }),
+          /it runs and has this directory open, though its socket was removed; stop it first$/,
+        );
+      // Where the system does not say what a process has open.
+      await assert.rejects(
+        takeLock({ ...options, files: new WatchedFiles() }),
+        new RegExp(
+          `; look whether it has this journal open \\(ls -l /proc/${process.pid}/fd \\| grep journal\\), and stop it if so; only in a copy `,
+        ),
+      );
+      assert.deepEqual(readdirSync(dirname(options.path)).sort(), ["journal", "lock"]);
+    },
+  );
 
   test("that this user may not ask after is only taken by force", async () => {
     const options = lockIn({ 7: "boot 1" }, { files: { ...systemFiles(false), reach: async () => "unknown" } });

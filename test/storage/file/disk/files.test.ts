@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
-import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from "node:fs";
+import fs, { existsSync, mkdirSync, readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from "node:fs";
+import { syncBuiltinESMExports } from "node:module";
 import { constants as system } from "node:os";
 import { dirname, join } from "node:path";
 import { describe, test } from "node:test";
@@ -14,6 +15,7 @@ import {
 } from "../../../../src/storage/file/disk/files.js";
 import { haveSameClass } from "../../../helpers/hidden-class.js";
 import { lacksNamespaces } from "../../../helpers/machine.js";
+import { pretendPlatform } from "../../../helpers/platform.js";
 import { startNode } from "../../../helpers/process.js";
 import { tempDir } from "../../../helpers/temp-dir.js";
 import { diskError, WatchedFiles } from "../../../helpers/watched-files.js";
@@ -105,6 +107,30 @@ for (const durable of [true, false]) {
     });
   });
 }
+
+for (const [platform, syncs] of [
+  ["linux", 0],
+  ["darwin", 1],
+] as const)
+  test(`a durable write of the log is followed by ${syncs} syncs on ${platform}, where O_DSYNC ${syncs === 0 ? "is" : "is not"} enough`, async (context) => {
+    pretendPlatform(context, platform);
+    const file = await systemFiles(true).open(join(tempDir(), "file"), "log");
+    const synced = context.mock.method(fs, "fdatasync");
+    syncBuiltinESMExports();
+    context.after(() => {
+      synced.mock.restore();
+      syncBuiltinESMExports();
+    });
+    await file.write(Buffer.from("hello"), 0);
+    assert.equal(synced.mock.callCount(), syncs);
+    await file.close();
+  });
+
+test("what a desktop leaves in a folder that somebody has looked into is not listed", async () => {
+  const dir = tempDir();
+  for (const name of [".DS_Store", "._meta.json", "Thumbs.db", "desktop.ini", ".hidden", "meta.json"]) writeFileSync(join(dir, name), "");
+  assert.deepEqual((await systemFiles(false).list(dir)).sort(), [".hidden", "meta.json"]);
+});
 
 test("a durable directory that is gone can't be synced", async () => {
   await assert.rejects(systemFiles(true).syncDirectory(join(tempDir(), "gone")), { code: "ENOENT" });

@@ -183,7 +183,7 @@ export function codeView(requests) {
         "h3",
         {},
         title,
-        button("Copy", () => void copy(code, title)),
+        button("Copy", () => void copy(code, title), { "aria-label": `Copy ${title}` }),
       ),
       el("pre", {}, code),
     ),

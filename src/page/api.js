@@ -295,7 +295,7 @@ export class Api {
  * @template T
  * @param {() => T} use
  */
-function orNull(use) {
+export function orNull(use) {
   try {
     return use();
   } catch (error) {

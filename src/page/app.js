@@ -1,12 +1,12 @@
 // Starts the page, and shows what its fragment says.
 
-import { Api, ApiError } from "./api.js";
+import { Api, ApiError, orNull } from "./api.js";
 import { askCreate, askToken, tokenButton } from "./dialogs.js";
-import { byId, button, el } from "./dom.js";
+import { byId, button, el, endComplaint, keepFocus } from "./dom.js";
 import { nameText, parseRoute, streamRoute, visit } from "./route.js";
 import { ServerView } from "./server-view.js";
 import { StreamList } from "./stream-list.js";
-import { StreamView } from "./stream-view.js";
+import { StreamView, TABS } from "./stream-view.js";
 
 /** @typedef {{ element: HTMLElement, start(): Promise<void>, stop(): void, togglePause?(): void }} View */
 
@@ -22,8 +22,12 @@ let isUnknown = false;
 let isMade = false;
 /** What the server says where it wants a token, or another one; else empty. */
 let tokenWanted = "";
+const KEYS_KEY = "streamdir-keys";
+/** Whether single letters do something: whoever speaks to the computer turns that off. */
+let hasKeys = orNull(() => localStorage.getItem(KEYS_KEY)) !== "off";
 
-function show() {
+/** @param {Event} [event] What else is shown now; none at the start. */
+function show(event) {
   const { place, name, query } = parseRoute(location.hash);
   const isWithin = (/** @type {string} */ selector) => document.activeElement?.closest(selector) instanceof HTMLElement;
   const focused = isMade ? "composer" : isWithin(".tabs") ? "tab" : isWithin(".goto") ? "place" : "";
@@ -36,8 +40,12 @@ function show() {
   isMade = false;
   list.selected = name;
   document.body.dataset["place"] = place;
-  document.title = place === "stream" ? `${nameText(name)} · streamdir` : "streamdir";
+  const tab = TABS[/** @type {keyof TABS} */ (query["tab"] ?? "")];
+  const title = place === "stream" ? `${nameText(name)} · ${tab} · ` : place === "server" ? "Server · " : "";
+  document.title = `${title}streamdir`;
   byId("main").replaceChildren(view?.element ?? home());
+  endComplaint();
+  if (event !== undefined) keepFocus();
   void view?.start();
   void greyOut();
 }
@@ -58,27 +66,31 @@ async function greyOut() {
 }
 
 function home() {
-  if (tokenWanted !== "")
-    return el("section", { className: "home" }, el("h1", {}, "streamdir"), el("p", {}, tokenWanted), tokenButton());
-  return el(
-    "section",
-    { className: "home" },
-    el("h1", {}, "streamdir"),
-    el("p", {}, "Named, append-only byte streams in a directory. Choose one, or make one and append to it."),
-    button("New stream", create, { className: "primary", "data-needs": "create" }),
-    el(
-      "p",
-      { className: "keys" },
-      el("kbd", {}, "/"),
-      " find  ",
-      el("kbd", {}, "n"),
-      " new  ",
-      el("kbd", {}, "p"),
-      " pause  ",
-      el("kbd", {}, "g"),
-      " go to a place",
-    ),
-  );
+  const keys = [
+    ["/", "find"],
+    ["n", "new"],
+    ["p", "pause"],
+    ["g", "go to a place"],
+  ].flatMap(([key = "", what]) => [el("kbd", {}, key), ` ${what}  `]);
+  const parts =
+    tokenWanted !== ""
+      ? [el("p", {}, tokenWanted), tokenButton()]
+      : [
+          el("p", {}, "Named, append-only byte streams in a directory. Choose one, or make one and append to it."),
+          button("New stream", create, { className: "primary", "data-needs": "create" }),
+          el("p", { className: "keys" }, ...keys, keysSwitch()),
+        ];
+  return el("section", { className: "home" }, el("h1", {}, "streamdir"), ...parts);
+}
+
+function keysSwitch() {
+  const label = () => `Turn these ${hasKeys ? "off" : "on"}`;
+  const turn = button(label(), () => {
+    hasKeys = !hasKeys;
+    orNull(() => localStorage.setItem(KEYS_KEY, hasKeys ? "on" : "off"));
+    turn.textContent = label();
+  });
+  return turn;
 }
 
 function create() {
@@ -137,7 +149,7 @@ function key(event) {
   const { target } = event;
   const isTyping = target instanceof HTMLElement && target.closest("input, textarea, select, dialog") !== null;
   if (event.key === "Escape" && target instanceof HTMLElement && isTyping) target.blur();
-  if (isTyping || event.ctrlKey || event.metaKey || event.altKey) return;
+  if (!hasKeys || isTyping || event.ctrlKey || event.metaKey || event.altKey) return;
   /** @type {Record<string, () => void>} */
   const keys = {
     "/": () => byId("find").focus(),
@@ -152,6 +164,8 @@ function key(event) {
 }
 
 byId("create").addEventListener("click", create);
+byId("skip").addEventListener("click", () => byId("main").focus());
+byId("notice").addEventListener("click", endComplaint);
 byId("token").addEventListener("click", token);
 addEventListener("hashchange", show);
 addEventListener("keydown", key);

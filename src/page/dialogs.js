@@ -1,7 +1,7 @@
 // What changes streams, each behind a dialog.
 
 import { ApiError } from "./api.js";
-import { byId, button, el, notice } from "./dom.js";
+import { byId, button, el, notice, whileDisabled } from "./dom.js";
 import { asLines, kindOf } from "./messages.js";
 import { nameText } from "./route.js";
 
@@ -19,15 +19,11 @@ export function ask(title, label, fields, submit, { isDangerous = false } = {}) 
   const does = el("button", { type: "submit", className: isDangerous ? "danger" : "primary" }, label);
   const send = async (/** @type {Event} */ event) => {
     event.preventDefault();
-    does.disabled = true;
-    try {
-      await submit();
+    await whileDisabled(does, submit).then(
       // Meanwhile it may have been left for another one.
-      if (dialog.contains(does)) dialog.close();
-    } catch (error) {
-      fault.textContent = error instanceof Error ? error.message : String(error);
-    }
-    does.disabled = false;
+      () => dialog.contains(does) && dialog.close(),
+      (error) => (fault.textContent = error instanceof Error ? error.message : String(error)),
+    );
   };
   const cancel = button("Cancel", () => dialog.close(), isDangerous ? { autofocus: true } : {});
   dialog.replaceChildren(
@@ -172,7 +168,9 @@ function askDangerous(api, title, label, { name, createdAt }, [before = "", afte
     notice(`${nameText(name)} ${done}.`);
     onDone();
   };
-  ask(title, label, [el("p", {}, before, el("b", {}, nameText(name)), after)], submit, { isDangerous: true });
+  ask(title, label, [el("p", { id: "what" }, before, el("b", {}, nameText(name)), after)], submit, {
+    isDangerous: true,
+  });
 }
 
 /** Opens the dialog of the token, as the button at the top of the page does. */

@@ -53,7 +53,8 @@ export function notice(text, mood = "good") {
   element.textContent = text;
   element.className = mood;
   clearTimeout(noticeTimer);
-  noticeTimer = setTimeout(() => (element.textContent = ""), 6000);
+  // What went wrong is said until something goes well, or it is clicked away.
+  if (mood === "good") noticeTimer = setTimeout(() => (element.textContent = ""), 6000);
 }
 
 /** Takes away what was said of an error: what came after it has succeeded. */
@@ -103,4 +104,26 @@ export function inPlace(box, find, change) {
   change();
   const after = top();
   if (before !== undefined && after !== undefined) box.scrollTop += after - before;
+}
+
+/**
+ * Disables a button while something is done, and gives it back the focus that it loses by that.
+ * @param {HTMLButtonElement} disabled
+ * @param {() => Promise<void>} work
+ */
+export async function whileDisabled(disabled, work) {
+  const wasFocused = document.activeElement === disabled;
+  disabled.disabled = true;
+  try {
+    await work();
+  } finally {
+    disabled.disabled = false;
+    if (wasFocused && document.activeElement === document.body) disabled.focus({ preventScroll: true });
+  }
+}
+
+/** Gives the focus to what is shown, where what had it is gone: the keyboard goes on from there. */
+export function keepFocus() {
+  const { activeElement: active } = document;
+  if (!(active instanceof HTMLElement) || active.offsetParent === null) byId("main").focus({ preventScroll: true });
 }

@@ -66,7 +66,7 @@ export async function followStream(api, name, offset, signal, { onData, onState 
  * @returns {Promise<AbortSignal>}
  */
 export async function whileShown(signal) {
-  while (document.hidden && !signal.aborted) await changed(signal);
+  while (document.hidden && !signal.aborted) await first([signal, "abort"], [document, "visibilitychange"]);
   return AbortSignal.any([signal, hidden.signal]);
 }
 
@@ -79,35 +79,26 @@ document.addEventListener("visibilitychange", () => {
 });
 
 /**
- * @param {AbortSignal} signal
- * @returns {Promise<void>}
- */
-function changed(signal) {
-  return new Promise((resolve) => {
-    const heard = new AbortController();
-    const once = { once: true, signal: heard.signal };
-    const hear = () => (heard.abort(), resolve());
-    signal.addEventListener("abort", hear, once);
-    document.addEventListener("visibilitychange", hear, once);
-  });
-}
-
-/**
  * Waits, and no longer once there is a network again.
  * @param {number} ms
  * @param {AbortSignal} signal
- * @returns {Promise<void>}
  */
 export function pause(ms, signal) {
+  return first([signal, "abort"], [window, "online"], ms);
+}
+
+/**
+ * Resolves with the first of two events, or after a time.
+ * @param {[EventTarget, string]} one
+ * @param {[EventTarget, string]} other
+ * @param {number} [ms]
+ * @returns {Promise<void>}
+ */
+function first(one, other, ms) {
   return new Promise((resolve) => {
-    const end = () => {
-      clearTimeout(timer);
-      signal.removeEventListener("abort", end);
-      removeEventListener("online", end);
-      resolve();
-    };
-    const timer = setTimeout(end, ms);
-    signal.addEventListener("abort", end);
-    addEventListener("online", end);
+    const heard = new AbortController();
+    const end = () => (heard.abort(), clearTimeout(timer), resolve());
+    const timer = ms === undefined ? 0 : setTimeout(end, ms);
+    for (const [target, type] of [one, other]) target.addEventListener(type, end, heard);
   });
 }

@@ -1,7 +1,7 @@
 // The messages of a stream: the newest first and live, or from a place on.
 
 import { againButton } from "./dialogs.js";
-import { button, complain, el, endComplaint } from "./dom.js";
+import { button, complain, el, endComplaint, whileDisabled } from "./dom.js";
 import { numberText } from "./figures.js";
 import { goTo } from "./go-to.js";
 import { followStream } from "./live.js";
@@ -16,6 +16,8 @@ import { Rows } from "./rows.js";
  */
 
 const RATE_MS = 1000;
+/** Whoever listens is told what a filter leaves once nothing was typed for so long. */
+const FILTERING_MS = 500;
 /** What is added at once of a page: one append may have any number of lines. */
 const MAX_ADDED = 1000;
 /** Appends of text may be parts of lines: a first page of fewer lines and bytes than these is read again, with more of them. */
@@ -50,6 +52,8 @@ export class MessagesPane {
   #state = "reading";
   #detail = "";
   #said = el("span", { role: "status" });
+  #filtered = el("span", { role: "status", className: "unseen" });
+  #filtering = 0;
   #figures = el("span", {});
   #status = el("span", { className: "status" }, this.#said, this.#figures);
   #pause = button("Pause", () => this.togglePause(), { "aria-keyshortcuts": "p" });
@@ -159,6 +163,7 @@ export class MessagesPane {
       mode,
       this.#isForward ? null : this.#pause,
       this.#status,
+      this.#filtered,
     );
   }
 
@@ -172,6 +177,8 @@ export class MessagesPane {
   /** @param {string} filter */
   #setFilter(filter) {
     this.#rows.filter = filter;
+    clearTimeout(this.#filtering);
+    this.#filtering = setTimeout(() => (this.#filtered.textContent = this.#shown()), FILTERING_MS);
     this.#query = { ...this.#query, filter };
     this.#go(this.#query, true);
   }
@@ -243,6 +250,8 @@ export class MessagesPane {
   #measure() {
     this.#rate = this.#came;
     this.#came = 0;
+    // Nobody can listen to more than that, nor to a whole page.
+    this.#rows.element.ariaLive = this.#rate > 3 ? "off" : "polite";
     this.#tell();
   }
 
@@ -254,6 +263,7 @@ export class MessagesPane {
   #addEarlier(messages, isOpen) {
     endComplaint();
     this.#rest = messages;
+    this.#rows.element.ariaLive = "off";
     this.#rows.addBelow(messages.splice(-MAX_ADDED).reverse(), isOpen);
     this.#more.hidden = this.#isWhole && messages.length === 0;
   }
@@ -286,19 +296,14 @@ export class MessagesPane {
       this.#known.units -= again;
       this.#count -= again;
     }
-    this.#more.disabled = true;
-    try {
+    await whileDisabled(this.#more, async () => {
       const { page, count } = await this.#before();
       if (page === null) return this.#endHere();
       this.#count = count;
       this.#isWhole = page.units <= page.before;
       if (!this.#isWhole) this.#known = { units: page.units, at: page.next, since: 0 };
       this.#addEarlier(page.messages, page.isOpen);
-    } catch (error) {
-      complain(error);
-    } finally {
-      this.#more.disabled = false;
-    }
+    }).catch(complain);
   }
 
   #endHere() {
@@ -329,16 +334,16 @@ export class MessagesPane {
     this.#more.hidden = isDone && chunk.upToDate;
     const next = button("More", () => {
       if (!isDone) return this.#addSome(messages, to, chunk);
-      next.disabled = true;
-      this.#forward({ offset: chunk.next }).catch((error) => {
-        next.disabled = false;
+      whileDisabled(next, () => this.#forward({ offset: chunk.next })).catch((error) => {
         this.#setState("read", "");
         complain(error);
       });
     });
     next.hidden = this.#more.hidden;
+    const wasFocused = document.activeElement === this.#more;
     this.#more.replaceWith(next);
     this.#more = next;
+    if (wasFocused) next.focus({ preventScroll: true });
     this.#setState("read", isDone && chunk.upToDate ? "up to the tail" : "");
   }
 
@@ -352,6 +357,11 @@ export class MessagesPane {
     this.#tell();
   }
 
+  #shown() {
+    const { shown, count } = this.#rows;
+    return `${shown === count ? "" : `${numberText(shown)} of `}${numberText(count)} shown`;
+  }
+
   #tell() {
     const rows = this.#rows;
     if (rows.dropped > 0) this.#more.hidden = false;
@@ -360,11 +370,7 @@ export class MessagesPane {
     if (this.#state === "live" && !rows.isHeld && this.#rate > 0) figures.push(`${numberText(this.#rate)} messages/s`);
     if (rows.isHeld && rows.pending > 0) figures.push(`${numberText(rows.pending)} new`);
     if (rows.skipped > 0) figures.push(`${numberText(rows.skipped)} passed unseen`);
-    figures.push(
-      rows.shown === rows.count
-        ? `${numberText(rows.count)} shown`
-        : `${numberText(rows.shown)} of ${numberText(rows.count)} shown`,
-    );
+    figures.push(this.#shown());
     const words = said.join(" · ");
     // A screen reader says what changes there: not each figure.
     if (this.#said.textContent !== words) this.#said.textContent = words;

@@ -254,6 +254,7 @@ function shown(row, length, least, beginning) {
   const more = () => {
     row.isExpanded = true;
     element.replaceWith(shown(row, length, least, beginning));
+    row.element?.focus({ preventScroll: true });
   };
   const rest = row.isExpanded ? "Copy has all of it." : button(label, more);
   const element = el("div", {}, `${beginning(limit)}…`, el("div", {}, rest));

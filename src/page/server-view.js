@@ -80,7 +80,9 @@ export class ServerView {
         for (const chart of this.#charts)
           chart.add(samples, before ?? samples, before === null ? Infinity : (now - readAt) / 1000);
         [before, readAt] = [samples, now];
-        this.#status.textContent = writable(samples);
+        const said = writable(samples);
+        // A screen reader says what changes there.
+        if (this.#status.textContent !== said) this.#status.textContent = said;
       } catch (error) {
         const isRefused = error instanceof ApiError && error.status >= 400 && error.status < 500;
         this.#status.textContent = isRefused

@@ -2,7 +2,7 @@
 
 import { aboutView, codeView, requestsOf } from "./about.js";
 import { againButton, askClose, askDelete, askFork } from "./dialogs.js";
-import { button, complain, el, endComplaint, notice } from "./dom.js";
+import { button, complain, el, endComplaint, keepFocus, notice } from "./dom.js";
 import { bytesText } from "./figures.js";
 import { asLines, joinedArrays, kindOf } from "./messages.js";
 import { MessagesPane } from "./messages-pane.js";
@@ -26,7 +26,8 @@ const ENDED = /** @type {const} */ ({
 });
 /** What was typed to be appended and was not sent, by the stream: a view may be left and come back to. @type {Map<string, string>} */
 const drafts = new Map();
-const TABS = { "": "Messages", about: "About", code: "Code" };
+/** The views of a stream, by what the fragment calls them. */
+export const TABS = { "": "Messages", about: "About", code: "Code" };
 
 export class StreamView {
   element = el("section", { className: "stream" });
@@ -88,7 +89,8 @@ export class StreamView {
   #missing(error) {
     const why = error instanceof Error ? error.message : String(error);
     const again = againButton(error, () => void this.start());
-    this.element.replaceChildren(el("h1", {}, nameText(this.#name)), el("p", { className: "empty" }, why, " ", again));
+    const said = el("p", { className: "empty", role: "alert" }, why, " ", again);
+    this.#replace(el("h1", {}, nameText(this.#name)), said);
   }
 
   /**
@@ -98,7 +100,7 @@ export class StreamView {
   async #draw(entry, allow) {
     const tab = this.#query["tab"] ?? "";
     const tabs = el("nav", { className: "tabs", "aria-label": "Views" }, ...this.#links(tab));
-    this.element.replaceChildren(this.#head(entry, allow), tabs);
+    this.#replace(this.#head(entry, allow), tabs);
     if (this.#focused === "tab") this.#focus("nav a[aria-current]");
     if (tab === "about") return this.element.append(await aboutView(this.#api, entry, this.#list.entries));
     if (tab === "code") {
@@ -122,6 +124,13 @@ export class StreamView {
     if (this.#focused === "composer") this.#focus("textarea");
     if (this.#focused === "place") this.#focus("#place");
     await pane.start();
+  }
+
+  /** @param {...HTMLElement} parts */
+  #replace(...parts) {
+    const wasFocused = this.element.contains(document.activeElement);
+    this.element.replaceChildren(...parts);
+    if (wasFocused) keepFocus();
   }
 
   /** @param {string} selector Of what gets the focus, once. */

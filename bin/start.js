@@ -15,5 +15,11 @@ if (require("node:fs").existsSync(`${__dirname}/../dist/cli/main.js`)) {
     refuse(`too few files can be opened here (${error.code}): raise the limit, for instance with ulimit -n 1024`);
   });
 } else {
-  refuse("dist/ is missing here: run npm run build");
+  // A clone has what it is built of.
+  const isClone = require("node:fs").existsSync(`${__dirname}/../src`);
+  refuse(
+    isClone
+      ? "dist/ is missing here: run npm run build"
+      : "dist/ is missing here: it was installed without being built; allow its prepare script, or install what npm pack makes in a clone",
+  );
 }

@@ -140,6 +140,15 @@ describe("bin/streamdir.js", () => {
 
   test("says what to do when there is no dist", async (t) => {
     const { status, stderr } = await runBin(t, null);
+    assert.equal(status, 1);
+    assert.match(stderr, /^streamdir: dist\/ is missing here: .*allow its prepare script.*\n$/);
+  });
+
+  test("says what to do in a clone that is not built", async (t) => {
+    const root = tempDir();
+    cpSync(BIN, join(root, "bin"), { recursive: true });
+    mkdirSync(join(root, "src"));
+    const { status, stderr } = await startNode(t, [join(root, "bin", "streamdir.js")]).ended;
     assert.deepEqual([status, stderr], [1, "streamdir: dist/ is missing here: run npm run build\n"]);
   });
 

@@ -89,8 +89,9 @@ export class DirectRequest extends IncomingMessage {
     this.#sink = null;
   }
 
-  /** Called by the parser: `null` is the body's end. */
-  override push(chunk: Buffer | null): boolean {
+  /** Called by the parser: `null` is the body's end. Other runtimes than Node give bytes that are no buffer. */
+  override push(given: Uint8Array | null): boolean {
+    const chunk = given === null || Buffer.isBuffer(given) ? given : bufferOf(given);
     const sink = this.#sink;
     if (sink === null) return this.#pushToStream(chunk);
     if (chunk !== null) return sink.take(chunk) || this.#goOnLater();
@@ -155,4 +156,8 @@ export class DirectRequest extends IncomingMessage {
   override resume(): this {
     return this.#sink === null ? super.resume() : this;
   }
+}
+
+function bufferOf({ buffer, byteOffset, byteLength }: Uint8Array): Buffer {
+  return Buffer.from(buffer, byteOffset, byteLength);
 }

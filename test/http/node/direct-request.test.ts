@@ -30,6 +30,16 @@ test("the body of a direct request is passed on before the request's event is ov
   assert.deepEqual(read, []);
 });
 
+test("a body of other bytes than Node's is as good", async (t) => {
+  const connection = await connectionFor(t, (request, response) => {
+    request.passTo(echo(response));
+    request.push(new TextEncoder().encode("xhellox").subarray(1, 6));
+    request.push(null);
+  });
+  connection.write("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\n");
+  assert.equal((await connection.answer()).text, "hello");
+});
+
 test("a direct request without a body has no events, and is over for Node all the same", async (t) => {
   const events: string[] = [];
   const ended: boolean[] = [];

@@ -16,6 +16,7 @@ const REASONS: Readonly<Record<string, string>> = {
   EXDEV: "it lies on more than one file system",
   ELOOP: "a symbolic link is in its place, or its links go in a circle",
   EMFILE: TOO_FEW_FILES,
+  ERR_ACCESS_DENIED: "Node's permission model allows no syncs: start without --permission",
 };
 
 /** Why the system refused a call, in words where there are any. */

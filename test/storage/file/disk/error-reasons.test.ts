@@ -7,4 +7,5 @@ test("what the system refuses has a reason in words, or else its code", () => {
   assert.equal(reasonOf(diskError("ENOSPC")), "the disk is full");
   assert.equal(reasonOf(diskError("EROFS")), "the file system is read-only");
   assert.equal(reasonOf(diskError("EIO")), "EIO");
+  assert.match(reasonOf(diskError("ERR_ACCESS_DENIED")), /without --permission/);
 });

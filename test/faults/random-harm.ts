@@ -91,9 +91,12 @@ function spoilJournal(disk: SimulatedDisk, random: Random, frames: readonly Plac
   };
 }
 
-/** Whether the only sound frame there was is hit: without any the loss is noticed. */
+/**
+ * Whether the only sound frame there was is hit: without any the loss is noticed. Where an earlier harm hit one before
+ * it, that may still be recognised, and be the last one by all that is left.
+ */
 function isFirstOfAll(frames: readonly PlacedFrame[], ends: readonly PlacedFrame[], at: number): boolean {
-  return frames.length === ends.length && at < (frames[0]?.to ?? 0);
+  return frames.length === ends.length && frames[0]?.from === 0 && at < frames[0].to;
 }
 
 function cutJournal(disk: SimulatedDisk, random: Random, frames: readonly PlacedFrame[]): Harm | null {

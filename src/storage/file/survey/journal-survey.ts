@@ -318,8 +318,8 @@ class Surveyor {
     this.#streams.set(identity.id, stream);
     byHandle.set(handle, stream);
     if (!isCertain) uncertain.add(handle);
-    // A deletion behind it counts also where there are no files yet.
-    else if (isThere || known !== undefined) bindings.set(handle, identity);
+    // A deletion behind it counts also where there are no files yet, or where nobody can read whose they are.
+    else if (isThere || known !== undefined || stream.sidecar?.kind === "damaged") bindings.set(handle, identity);
     return stream;
   }
 

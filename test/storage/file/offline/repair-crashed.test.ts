@@ -57,6 +57,22 @@ describe("a directory after kill -9", () => {
     assert.equal(await engine.storage.load("gone"), null);
   });
 
+  test("finishes a deletion behind damage that names its stream, also where nobody can read whose files are there", async (t) => {
+    const engine = await openOnFiles("s", "old,");
+    const { storage } = engine;
+    const stream = await loaded(storage, "s");
+    await append(storage, stream, "more,");
+    await remove(storage, stream);
+    const dir = await crash(engine);
+    const journal = fileIn(join(dir, "journal"), ".journal");
+    const { offsets } = framesOf(journal);
+    flipBit(journal, (offsets.at(-2) ?? 0) + 81); // the append, which says what the deletion's handle stands for
+    flipBit(fileIn(dir, "s/meta.json"), 70); // the deletion was not finished
+    await repair(dir);
+    assert.deepEqual([(await repair(dir)).lines, await findings(dir)], [[], []]);
+    assert.equal(await (await openFor(t, { dir })).storage.load("s"), null);
+  });
+
   test("refuses a stream whose creation is lost: its name is not free until that is accepted", async (t) => {
     const dir = await crashed();
     const journal = fileIn(join(dir, "journal"), ".journal");

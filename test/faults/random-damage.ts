@@ -36,7 +36,7 @@ class Damage {
   readonly #world: DamagedWorld;
   readonly #trace: (line: string) => void;
   readonly #lines: RepairLine[] = [];
-  /** Streams that had no files of their own, by id: with their creation all of them may be lost, and even their name. */
+  /** Streams that have no sidecar, or had none, by id: with their creation all of them may be lost, and even their name. */
   #journaled: ReadonlySet<string> = new Set();
 
   constructor(seed: number, trace: (line: string) => void) {
@@ -55,6 +55,10 @@ class Damage {
     const isOne = this.#random.chance(0.75);
     const harms = [doHarm(this.#disk, this.#random, null)];
     if (!isOne) harms.push(doHarm(this.#disk, this.#random, harms[0]?.directory ?? null));
+    const bare = [...this.#world.streams].filter(
+      ([name]) => this.#disk.contentOf(sidecarPath(new Layout(DIR).streamDirectory(name))) === null,
+    );
+    this.#journaled = new Set([...this.#journaled, ...bare.map(([, { id }]) => id)]);
     for (const { what, mayGoUnnoticed, concerns } of harms)
       this.#trace(
         `harm: ${what}${mayGoUnnoticed ? " (may go unnoticed)" : ""}${concerns === null ? "" : `, concerns ${[...concerns].join()}`}`,
@@ -124,6 +128,8 @@ class Damage {
   }
 
   #isConcerned(name: string, { id }: Truth, harms: readonly Harm[]): boolean {
+    // Where two places of the journal are harmed, together they may leave nobody who can tell whose records were there.
+    if (harms.filter(({ what }) => what.includes(".journal")).length > 1) return true;
     return this.#world.related.has(name) || harms.some(({ concerns }) => concerns === null || concerns.has(id));
   }
 

@@ -1,4 +1,4 @@
-import { claimsFrame, decodeFrame, SECTOR_BYTES, type Frame } from "../format/record.js";
+import { alignUp, claimsFrame, decodeFrame, SECTOR_BYTES, type Frame } from "../format/record.js";
 
 /** What a journal file should be. */
 export interface ExpectedJournal {
@@ -99,14 +99,14 @@ function* soundFrames(bytes: Buffer, { sequence, directoryId }: ExpectedJournal)
 
 /**
  * Whether a journal file was cut off: its sound frames vouch for a length that it does not have. `end` is where they
- * end. Frames are written without a gap, so where a whole sector is left behind them that holds none, there were no
- * more.
+ * end. Frames are written without a gap, so where a whole sector is left that holds none, behind them and the one that
+ * was under way, there were no more.
  */
 export function cutOff(bytes: Buffer, frames: readonly Frame[], end: number, sequence: number): JournalDamage | null {
   const fileBytes = frames.reduce((longest, frame) => Math.max(longest, frame.fileBytes), 0);
   if (bytes.length >= fileBytes) return null;
-  const isTorn = claimsFrame(bytes, end, sequence);
-  const isAllThere = isTorn ? end + bytes.readUInt32LE(end + 4) <= bytes.length : end + SECTOR_BYTES <= bytes.length;
+  const torn = claimsFrame(bytes, end, sequence) ? alignUp(bytes.readUInt32LE(end + 4)) : 0;
+  const isAllThere = end + torn + SECTOR_BYTES <= bytes.length;
   const problem = `it ends here, but had ${fileBytes} bytes`;
   return {
     kind: "cut",

@@ -65,14 +65,9 @@ export class StreamReader {
     if (fork.deleted) throw deletedMeanwhile(fork);
     const { owner, to } = fork.lineage.at(from);
     const { tail } = owner.state;
-    if (from >= tail)
-      throw this.#damageLog.told(
-        new DamagedStreamError(
-          owner.name,
-          sidecarPath(owner.directory),
-          `it ends at ${tail}, but its fork ${JSON.stringify(fork.name)} shares bytes behind that`,
-        ),
-      );
+    if (from >= tail) throw this.#lacking(owner, fork, `it ends at ${tail}`, "behind");
+    if (from < owner.cached.start && owner.damage === null && owner.segmentAt(from) === undefined)
+      throw this.#lacking(owner, fork, `it begins at ${owner.earliest}`, "before");
     const bytes = this.#readOwn(owner, from, Math.min(maxBytes, to - from), allocate);
     if (!(bytes instanceof Promise)) return bytes;
     return bytes.catch((error: unknown) => {
@@ -81,6 +76,11 @@ export class StreamReader {
       if (error instanceof TrimmedStreamError) throw new TrimmedStreamError(fork);
       throw error instanceof DamagedStreamError ? inFork(error, fork, to) : error;
     });
+  }
+
+  #lacking({ name, directory }: FileStream, fork: FileStream, what: string, where: "behind" | "before"): unknown {
+    const problem = `${what}, but its fork ${JSON.stringify(fork.name)} shares bytes ${where} that`;
+    return this.#damageLog.told(new DamagedStreamError(name, sidecarPath(directory), problem));
   }
 
   /** Reads from the stream's own files, and what is on its way to them. */

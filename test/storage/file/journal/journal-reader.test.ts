@@ -130,11 +130,14 @@ describe("a journal file that its frames say is longer", () => {
     });
   });
 
-  test("may have lost frames where the last is cut through, but not where that is torn and there", () => {
+  test("may have lost frames where the last is cut through, and behind one that is torn, or was damaged since", () => {
+    const mayHide = (...parts: Buffer[]): unknown => (cut(Buffer.concat([vouching, ...parts])) as { mayHideFrames: boolean }).mayHideFrames;
     const long = frame(9);
     long.writeUInt32LE(3 * SECTOR_BYTES, 4);
-    assert.equal((cut(Buffer.concat([vouching, long, ZEROS])) as { mayHideFrames: boolean }).mayHideFrames, true);
-    assert.equal((cut(Buffer.concat([vouching, TORN])) as { mayHideFrames: boolean }).mayHideFrames, false);
+    assert.equal(mayHide(long, ZEROS), true);
+    assert.equal(mayHide(TORN), true);
+    assert.equal(mayHide(TORN, ZEROS.subarray(1)), true);
+    assert.equal(mayHide(TORN, ZEROS), false);
   });
 
   test("is whole at its length, and where nobody vouches for one", () => {

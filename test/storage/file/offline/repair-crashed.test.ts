@@ -5,10 +5,17 @@ import { describe, test } from "node:test";
 import { DamagedStreamError } from "../../../../src/storage/storage.js";
 import { isNotice } from "../../../../src/storage/file/format/sidecar.js";
 import { findings, repair, textOf } from "../../../helpers/repaired-directory.js";
-import { framesOf } from "../../../helpers/several-journal-files.js";
+import { framesOf, journalFiles } from "../../../helpers/several-journal-files.js";
 import { append, crash, created, loaded, openEngine, openFor, openOnFiles, readAll, remove } from "../../../helpers/engine.js";
 import { fileIn, flipBit, spoil } from "../../../helpers/spoilt-files.js";
 import { Barrier, diskError, WatchedFiles, type Gate } from "../../../helpers/watched-files.js";
+
+/** Turns a bit around in a frame of the journal, counted from the last one. */
+function harmFrame(dir: string, index: number): void {
+  // Other files may be ready, or still be there.
+  const journal = journalFiles(dir).findLast((path) => path.endsWith(".journal") && framesOf(path).offsets.length > 1) ?? "";
+  flipBit(journal, (framesOf(journal).offsets.at(index) ?? 0) + 81);
+}
 
 describe("a directory after kill -9", () => {
   /** Streams with their data in the journal: one batch each. */
@@ -59,18 +66,32 @@ describe("a directory after kill -9", () => {
 
   test("finishes a deletion behind damage that names its stream, also where nobody can read whose files are there", async (t) => {
     const engine = await openOnFiles("s", "old,");
-    const { storage } = engine;
+    const { storage, files } = engine;
+    files.gate = ({ kind, path }) => (kind === "rename" && path.endsWith("/s") ? new Barrier().opened : undefined);
     const stream = await loaded(storage, "s");
     await append(storage, stream, "more,");
     await remove(storage, stream);
     const dir = await crash(engine);
-    const journal = fileIn(join(dir, "journal"), ".journal");
-    const { offsets } = framesOf(journal);
-    flipBit(journal, (offsets.at(-2) ?? 0) + 81); // the append, which says what the deletion's handle stands for
-    flipBit(fileIn(dir, "s/meta.json"), 70); // the deletion was not finished
+    harmFrame(dir, -2); // the append, which says what the deletion's handle stands for
+    flipBit(fileIn(dir, "s/meta.json"), 70);
     await repair(dir);
     assert.deepEqual([(await repair(dir)).lines, await findings(dir)], [[], []]);
     assert.equal(await (await openFor(t, { dir })).storage.load("s"), null);
+  });
+
+  test("is rid of a stream whose deletion is damaged, where the journal has another one of the name behind that", async (t) => {
+    const engine = await openOnFiles("s", "old,");
+    const { storage, files } = engine;
+    // The deletion is durable, and its directory still there.
+    files.gate = ({ kind, path }) => (kind === "rename" && path.endsWith("/s") ? new Barrier().opened : undefined);
+    await remove(storage, await loaded(storage, "s"));
+    await created(storage, "s", "new,");
+    const dir = await crash(engine);
+    harmFrame(dir, -2);
+    const { lines } = await repair(dir);
+    assert.match(lines.join("\n"), /done: s: .*: set it aside: it is that of an earlier stream of this name, which was deleted/);
+    assert.deepEqual([(await repair(dir)).lines, await findings(dir)], [[], []]);
+    assert.equal(await textOf(await openFor(t, { dir }), "s"), "new,");
   });
 
   test("refuses a stream whose creation is lost: its name is not free until that is accepted", async (t) => {

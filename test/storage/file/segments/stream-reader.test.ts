@@ -103,4 +103,18 @@ describe("a read of what a fork shares", () => {
     assert.throws(() => storage.read(fork, 40, 10), /it ends at 40, but its fork "fork" shares bytes behind that/);
     await storage.close();
   });
+
+  test("says that the source is damaged where that begins later", async () => {
+    const first = await openEngine();
+    await forked(first.storage, await created(first.storage, "source", bytesOf(100)), "fork");
+    await first.storage.close();
+    changeSidecar(fileIn(first.dir, "source/meta.json"), ({ earliest, segments: [segment] }) => ({
+      earliest: { ...earliest, position: 40 },
+      segments: segment === undefined ? [] : [{ ...segment, start: 40, length: 60 }],
+    }));
+    const { storage } = await openEngine({ dir: first.dir });
+    const fork = await loaded(storage, "fork");
+    assert.throws(() => storage.read(fork, 0, 10), /it begins at 40, but its fork "fork" shares bytes before that/);
+    await storage.close();
+  });
 });

@@ -200,8 +200,11 @@ function assertPlain(descriptor: number, path: string): void {
   throw noFile(path, kind);
 }
 
-/** What a Mac and Windows leave in a folder that somebody has looked into: nobody's file. */
-const LEFT_BY_DESKTOPS = /^(?:\.DS_Store|\._.*|Thumbs\.db|desktop\.ini)$/;
+/**
+ * What a Mac and Windows leave in a folder that somebody has looked into. Nothing of ours is called so: the directory
+ * of a stream begins with no dot and has no capitals.
+ */
+const LEFT_BY_DESKTOPS = /^(?:\.DS_Store|\._.*|Thumbs\.db)$/;
 
 async function list(directory: string): Promise<string[]> {
   try {

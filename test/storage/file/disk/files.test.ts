@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import fs, { existsSync, mkdirSync, readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from "node:fs";
 import { syncBuiltinESMExports } from "node:module";
 import { constants as system } from "node:os";
-import { dirname, join } from "node:path";
+import { basename, dirname, join } from "node:path";
 import { describe, test } from "node:test";
 import {
   errorCode,
@@ -13,6 +13,7 @@ import {
   systemFiles,
   type OpenFile,
 } from "../../../../src/storage/file/disk/files.js";
+import { Layout } from "../../../../src/storage/file/format/layout.js";
 import { haveSameClass } from "../../../helpers/hidden-class.js";
 import { lacksNamespaces } from "../../../helpers/machine.js";
 import { pretendPlatform } from "../../../helpers/platform.js";
@@ -128,8 +129,13 @@ for (const [platform, syncs] of [
 
 test("what a desktop leaves in a folder that somebody has looked into is not listed", async () => {
   const dir = tempDir();
-  for (const name of [".DS_Store", "._meta.json", "Thumbs.db", "desktop.ini", ".hidden", "meta.json"]) writeFileSync(join(dir, name), "");
+  const left = [".DS_Store", "._meta.json", "Thumbs.db"];
+  for (const name of [...left, ".hidden", "meta.json"]) writeFileSync(join(dir, name), "");
   assert.deepEqual((await systemFiles(false).list(dir)).sort(), [".hidden", "meta.json"]);
+  // A stream of such a name has another directory.
+  for (const name of [...left, "desktop.ini"])
+    mkdirSync(join(dir, "streams", basename(new Layout(dir).streamDirectory(name))), { recursive: true });
+  assert.equal((await systemFiles(false).list(join(dir, "streams"))).length, 4);
 });
 
 test("a durable directory that is gone can't be synced", async () => {

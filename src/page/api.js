@@ -49,8 +49,8 @@ const TOKEN_KEY = "streamdir-token";
 /** Time for an answer to begin. */
 const ANSWER_MS = 20_000;
 /**
- * After so much silence it is read anew: a connection may be dead without a word, as when a telephone changes its network,
- * and the server sends a comment every 15 s.
+ * After so much silence it is read anew: a connection may be dead without a word, as when a telephone changes its network.
+ * The server sends a comment every 15 s, unless `--sse-heartbeat` says otherwise.
  */
 const SILENT_MS = 45_000;
 

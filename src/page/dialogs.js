@@ -68,7 +68,8 @@ function newFields() {
  * @param {string} beginning
  */
 export function askCreate(api, onDone, beginning) {
-  const { name, type, ttl, first } = (unsent ??= newFields());
+  const typed = (unsent ??= newFields());
+  const { name, type, ttl, first } = typed;
   name.value = beginning || name.value;
   const types = el(
     "datalist",
@@ -86,11 +87,16 @@ export function askCreate(api, onDone, beginning) {
     const headers = { "Content-Type": type.value, ...(ttl.value === "" ? {} : { "Stream-TTL": ttl.value }) };
     const { value } = first;
     const body = kindOf(type.value) === "text" ? asLines(value) : value;
-    const { status } = await api.create(name.value, headers, value === "" ? undefined : body);
-    const made = nameText(name.value);
+    const asked = name.value;
+    // Meanwhile it may be left, and the next stream asked for.
     unsent = null;
+    const { status } = await api.create(asked, headers, value === "" ? undefined : body).catch((error) => {
+      unsent ??= typed;
+      throw error;
+    });
+    const made = nameText(asked);
     notice(status === 201 ? `${made} created.` : `${made} was there already: nothing was appended.`);
-    onDone(name.value);
+    onDone(asked);
   });
 }
 

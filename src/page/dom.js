@@ -79,7 +79,7 @@ export async function copy(text, what) {
     notice(`${what} copied.`);
   } catch {
     // Without TLS, beyond this machine, a browser allows no clipboard.
-    notice("This browser allows no copying here.", "bad");
+    notice("This browser allows no copying here.");
   }
 }
 

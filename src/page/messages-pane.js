@@ -112,8 +112,8 @@ export class MessagesPane {
   togglePause() {
     if (this.#isForward) return;
     if (this.#state === "gone") return this.#onAgain();
-    this.#rows.isPaused = !this.#rows.isPaused;
-    this.#pause.textContent = this.#rows.isPaused ? "Resume" : "Pause";
+    this.#rows.isPaused = !this.#rows.isWaiting;
+    if (!this.#rows.isPaused) getSelection()?.removeAllRanges();
     this.#rows.resume();
   }
 
@@ -364,11 +364,13 @@ export class MessagesPane {
 
   #tell() {
     const rows = this.#rows;
+    const { isWaiting } = rows;
+    if (this.#state !== "gone") this.#pause.textContent = isWaiting ? "Resume" : "Pause";
     if (rows.dropped > 0) this.#more.hidden = false;
-    const said = [STATES[this.#state], this.#detail, rows.isHeld ? "paused" : ""].filter((part) => part !== "");
+    const said = [STATES[this.#state], this.#detail, isWaiting ? "paused" : ""].filter((part) => part !== "");
     const figures = [];
-    if (this.#state === "live" && !rows.isHeld && this.#rate > 0) figures.push(`${numberText(this.#rate)} messages/s`);
-    if (rows.isHeld && rows.pending > 0) figures.push(`${numberText(rows.pending)} new`);
+    if (this.#state === "live" && !isWaiting && this.#rate > 0) figures.push(`${numberText(this.#rate)} messages/s`);
+    if (isWaiting && rows.pending > 0) figures.push(`${numberText(rows.pending)} new`);
     if (rows.skipped > 0) figures.push(`${numberText(rows.skipped)} passed unseen`);
     figures.push(this.#shown());
     const words = said.join(" · ");

@@ -65,6 +65,11 @@ export class Rows {
     return this.isPaused || (selection?.isCollapsed === false && this.element.contains(selection.anchorNode));
   }
 
+  /** Whether somebody may miss something for that. */
+  get isWaiting() {
+    return this.isPaused || (this.#pending.length > 0 && this.isHeld);
+  }
+
   get count() {
     return this.#rows.length;
   }

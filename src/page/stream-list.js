@@ -60,8 +60,9 @@ export class StreamList {
       this.#typing = setTimeout(() => this.reload(), TYPING_MS);
     });
     byId("side").addEventListener("keydown", (event) => this.#move(event));
-    this.#tree.addEventListener("pointerdown", () => (this.#isPressed = true));
-    for (const end of ["pointerup", "pointercancel"]) addEventListener(end, () => (this.#isPressed = false));
+    this.#tree.addEventListener("pointerdown", ({ button }) => (this.#isPressed = button === 0));
+    for (const end of ["pointerup", "pointercancel", "contextmenu", "blur"])
+      addEventListener(end, () => (this.#isPressed = false));
   }
 
   /** @returns {readonly Entry[]} */

@@ -128,9 +128,10 @@ export class StreamView {
 
   /** @param {...HTMLElement} parts */
   #replace(...parts) {
-    const wasFocused = this.element.contains(document.activeElement);
+    const focused = this.element.contains(document.activeElement) ? document.activeElement : null;
+    if (focused?.tagName === "TEXTAREA") this.#focused = "composer";
     this.element.replaceChildren(...parts);
-    if (wasFocused) keepFocus();
+    if (focused !== null) keepFocus();
   }
 
   /** @param {string} selector Of what gets the focus, once. */
@@ -218,7 +219,7 @@ export class StreamView {
         complain(error);
       }
       send.disabled = text.disabled;
-      text.focus();
+      if (document.activeElement === document.body) text.focus();
     });
     text.addEventListener("keydown", (event) => {
       if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) form.requestSubmit();

@@ -25,7 +25,7 @@ describe("the page in a hand", { skip: lacksChromium, timeout: 900_000 }, () => 
     await world.sees("#listed", "105 streams");
     assert.equal(await world.page.evaluate(top(row)), before);
     await world.page.evaluate(
-      `(window.pressed = document.querySelector("${row}")).dispatchEvent(new Event("pointerdown", { bubbles: true }))`,
+      `(window.pressed = document.querySelector("${row}")).dispatchEvent(new PointerEvent("pointerdown", { bubbles: true }))`,
     );
     await world.page.evaluate("window.redraws = 0");
     await world.send("PUT", "a", TEXT);
@@ -33,6 +33,12 @@ describe("the page in a hand", { skip: lacksChromium, timeout: 900_000 }, () => 
     assert.equal(await world.page.evaluate("window.pressed.isConnected"), true);
     await world.page.evaluate("window.dispatchEvent(new Event('pointerup'))");
     await world.sees("#listed", "106 streams");
+    // What a menu opens for is no press that ends.
+    await world.page.evaluate(
+      `document.querySelector("${row}").dispatchEvent(new PointerEvent("pointerdown", { bubbles: true, button: 2 }))`,
+    );
+    await world.send("PUT", "aa", TEXT);
+    await world.sees("#listed", "107 streams");
     assert.equal(await world.page.evaluate(top(row)), before);
     world.hasNoFaults();
   });
@@ -67,6 +73,12 @@ describe("the page in a hand", { skip: lacksChromium, timeout: 900_000 }, () => 
     await world.page.evaluate("getSelection().removeAllRanges()");
     await world.sees(".status", "live · 2 shown");
     assert.deepEqual(await world.texts(ROWS), ["and more", "growing"]);
+    await world.page.evaluate(`getSelection().selectAllChildren(document.querySelector(${JSON.stringify(ROWS)}))`);
+    await world.send("POST", "t", TEXT, "the last\n");
+    await world.click("Resume");
+    await world.sees(".status", "live · 3 shown");
+    await world.click("Pause");
+    await world.sees(".status", "paused");
     world.hasNoFaults();
   });
 
@@ -166,10 +178,56 @@ describe("the page in a hand", { skip: lacksChromium, timeout: 900_000 }, () => 
     await world.click("Append");
     await world.sees("#notice.bad", "JSON");
     assert.equal(await world.page.evaluate("document.activeElement.tagName"), "TEXTAREA");
+    await world.page.evaluate("document.querySelector('.composer').requestSubmit(); document.querySelector('#place').focus()");
+    await world.until("document.querySelector('.composer button').disabled === false");
+    assert.equal(await world.page.evaluate("document.activeElement.id"), "place");
     await world.open();
     await world.click("New");
     assert.equal(await world.page.evaluate("document.querySelector('dialog textarea').value"), "");
     world.hasNoFaults(/favicon|400/);
+  });
+
+  test("makes the stream that was asked for, and keeps what is typed for the next one meanwhile", async (context) => {
+    const world = await World.open(context, { screen: TELEPHONE });
+    await world.page.beginWith(`{
+      const ask = fetch;
+      const isLetIn = new Promise((resolve) => (window.letIn = resolve));
+      window.fetch = (url, init) => (init?.method === "PUT" ? isLetIn.then(() => ask(url, init)) : ask(url, init));
+    }`);
+    await world.open();
+    await world.click("New");
+    await world.fill("dialog input", "made");
+    await world.click("Create");
+    await world.click("Cancel");
+    await world.click("New");
+    await world.fill("dialog input", "second");
+    await world.fill("dialog textarea", "[2]");
+    await world.page.evaluate("window.letIn()");
+    await world.sees("#notice", "made created.");
+    await world.sees("h1", "made");
+    await world.page.evaluate("location.hash = '#/'");
+    await world.sees("#listed", "1 stream");
+    await world.click("New");
+    assert.equal(await world.page.evaluate("document.querySelector('dialog textarea').value"), "[2]");
+    world.hasNoFaults();
+  });
+
+  test("leaves the keys to whoever types while the network comes back", async (context) => {
+    const world = await World.open(context, { screen: TELEPHONE });
+    await world.send("PUT", "j", JSON_TYPE, "[1]");
+    await world.page.beginWith(`{
+      const ask = fetch;
+      window.isOut = true;
+      window.fetch = (url, init) => (window.isOut && String(url).includes("last=") ? Promise.reject(new TypeError("out")) : ask(url, init));
+    }`);
+    await world.open("#/s/j");
+    await world.sees(".messages .empty", "can't be reached");
+    await world.fill(".composer textarea", "2");
+    await world.page.evaluate("window.isOut = false; dispatchEvent(new Event('online'))");
+    await world.sees(".status", "live");
+    await world.page.type("3");
+    assert.match(String(await world.page.evaluate("document.querySelector('.composer textarea').value")), /^(23|32)$/);
+    world.hasNoFaults();
   });
 
   test("has room for a finger, shows what others show below a mouse, and fits a small screen", async (context) => {

@@ -40,7 +40,7 @@ function show(event) {
   isMade = false;
   list.selected = name;
   document.body.dataset["place"] = place;
-  const tab = TABS[/** @type {keyof TABS} */ (query["tab"] ?? "")];
+  const tab = TABS[/** @type {keyof TABS} */ (query["tab"] ?? "")] ?? TABS[""];
   const title = place === "stream" ? `${nameText(name)} · ${tab} · ` : place === "server" ? "Server · " : "";
   document.title = `${title}streamdir`;
   byId("main").replaceChildren(view?.element ?? home());

@@ -107,18 +107,22 @@ export function inPlace(box, find, change) {
 }
 
 /**
- * Disables a button while something is done, and gives it back the focus that it loses by that.
+ * Disables a button while something is done, and gives it, or what is in its place by then, the focus that it loses by that.
  * @param {HTMLButtonElement} disabled
  * @param {() => Promise<void>} work
+ * @param {() => HTMLElement} heir
  */
-export async function whileDisabled(disabled, work) {
+export async function whileDisabled(disabled, work, heir = () => disabled) {
   const wasFocused = document.activeElement === disabled;
   disabled.disabled = true;
   try {
     await work();
   } finally {
     disabled.disabled = false;
-    if (wasFocused && document.activeElement === document.body) disabled.focus({ preventScroll: true });
+    if (wasFocused && document.activeElement === document.body) {
+      heir().focus({ preventScroll: true });
+      keepFocus();
+    }
   }
 }
 

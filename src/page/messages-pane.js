@@ -334,7 +334,8 @@ export class MessagesPane {
     this.#more.hidden = isDone && chunk.upToDate;
     const next = button("More", () => {
       if (!isDone) return this.#addSome(messages, to, chunk);
-      whileDisabled(next, () => this.#forward({ offset: chunk.next })).catch((error) => {
+      const forward = () => this.#forward({ offset: chunk.next });
+      whileDisabled(next, forward, () => this.#more).catch((error) => {
         this.#setState("read", "");
         complain(error);
       });

@@ -60,14 +60,14 @@ export class Rows {
   }
 
   /** Whether nothing is drawn: it is paused, or some of it is selected, and would move or go. */
-  get isHeld() {
+  get #isHeld() {
     const selection = getSelection();
     return this.isPaused || (selection?.isCollapsed === false && this.element.contains(selection.anchorNode));
   }
 
   /** Whether somebody may miss something for that. */
   get isWaiting() {
-    return this.isPaused || (this.#pending.length > 0 && this.isHeld);
+    return this.isPaused || (this.#pending.length > 0 && this.#isHeld);
   }
 
   get count() {
@@ -135,7 +135,7 @@ export class Rows {
   }
 
   resume() {
-    if (this.#frame === 0 && !this.isHeld) this.#frame = requestAnimationFrame(() => this.#flush());
+    if (this.#frame === 0 && !this.#isHeld) this.#frame = requestAnimationFrame(() => this.#flush());
     this.#onChange();
   }
 
@@ -152,7 +152,7 @@ export class Rows {
 
   #flush() {
     this.#frame = 0;
-    if (this.isHeld) return this.#onChange();
+    if (this.#isHeld) return this.#onChange();
     const excess = Math.max(0, this.#pending.length - MAX_FRAME_ROWS);
     this.skipped += excess;
     const messages = this.#pending.slice(excess);

@@ -7,6 +7,7 @@ import { fileURLToPath } from "node:url";
 import ts from "typescript";
 import { build } from "../helpers/built-package.js";
 import { lacksLimits } from "../helpers/machine.js";
+import { lacksProc } from "../helpers/platform.js";
 import { startNode, startProgram } from "../helpers/process.js";
 import type { Ended } from "../helpers/process.js";
 import { tempDir } from "../helpers/temp-dir.js";
@@ -166,13 +167,9 @@ describe("bin/streamdir.js", () => {
 
   // The pool's threads are only to be seen in /proc; Node has some of its own besides.
   const countThreads = 'import { readdirSync, stat } from "node:fs"; stat(".", () => console.log(readdirSync("/proc/self/task").length));';
-  test(
-    "starts a pool of 32 threads, or of as many as the environment says",
-    { skip: process.platform !== "linux" && "no /proc" },
-    async (t) => {
-      const runs = [runBin(t, countThreads), runBin(t, countThreads, { UV_THREADPOOL_SIZE: "4" })];
-      const [byDefault = 0, asTold = 0] = (await Promise.all(runs)).map(({ stdout }) => Number(stdout));
-      assert.equal(byDefault - asTold, 28);
-    },
-  );
+  test("starts a pool of 32 threads, or of as many as the environment says", { skip: lacksProc }, async (t) => {
+    const runs = [runBin(t, countThreads), runBin(t, countThreads, { UV_THREADPOOL_SIZE: "4" })];
+    const [byDefault = 0, asTold = 0] = (await Promise.all(runs)).map(({ stdout }) => Number(stdout));
+    assert.equal(byDefault - asTold, 28);
+  });
 });

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { after, before, describe, test } from "node:test";
+import { lacksProc } from "../helpers/platform.js";
 import { RawConnection } from "../helpers/raw-connection.js";
 import { RealServer } from "../helpers/real-server.js";
 
@@ -32,7 +33,7 @@ async function sendByBytes(server: RealServer, name: string, contentType: string
 }
 
 // The figures are the kernel's.
-describe("the memory for a body that comes byte by byte", { skip: process.platform !== "linux" }, () => {
+describe("the memory for a body that comes byte by byte", { skip: lacksProc }, () => {
   const servers: (() => Promise<void>)[] = [];
   const server = new RealServer({ after: (run) => void servers.push(run) }, []);
   before(() => server.start());

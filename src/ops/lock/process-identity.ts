@@ -51,7 +51,8 @@ export async function processStart(proc: Proc, pid: number): Promise<string | nu
     // Another user's can't be sent a signal, and runs.
     if (error instanceof Error && "code" in error && error.code === "ESRCH") return undefined;
   }
-  const stat = (await hasOwnProc(proc)) ? await proc.text(`/proc/${pid}/stat`) : null;
+  if (!(await hasOwnProc(proc))) return null;
+  const stat = await proc.text(`/proc/${pid}/stat`);
   const boot = await bootId(proc);
   // The second field is the command in parentheses and may hold anything; the rest are told from behind it.
   const fields = stat?.slice(stat.lastIndexOf(")") + 2).split(" ") ?? [];

@@ -166,7 +166,7 @@ async function send(session: Session, sending: Sending): Promise<Failure | null>
   const { name, contentType, cutting, mark, state } = sending;
   const { given, signal, surroundings } = session;
   const maxBytes = given.number("piece") ?? DEFAULT_PIECE_BYTES;
-  const onSkipped = (bytes: Buffer): void => state?.stored(bytes);
+  const onSkipped = (bytes: Uint8Array): void => state?.stored(bytes);
   const options = { cutting, maxBytes, skip: mark.at, onSkipped, firstBytes: mark.length };
   const pieces = new InputPieces(surroundings.stdin, options);
   signal.addEventListener("abort", () => pieces.stop(), { once: true });

@@ -33,7 +33,7 @@ export interface InputPiecesOptions {
   /** Bytes of the input that are passed over. */
   readonly skip: number;
   /** Takes them. */
-  readonly onSkipped?: (bytes: Buffer) => void;
+  readonly onSkipped?: (bytes: Uint8Array) => void;
   /** Bytes of the first piece, which was sent before; 0 for as many as there are. */
   readonly firstBytes: number;
 }
@@ -55,7 +55,7 @@ export class InputPieces {
   #maxBytes: number;
   /** The last piece as the input has it. */
   #last: Buffer = Buffer.alloc(0);
-  #parts: Buffer[] = [];
+  #parts: Uint8Array[] = [];
   #size = 0;
   #hasLine = false;
   #hasEnded = false;
@@ -117,15 +117,15 @@ export class InputPieces {
   }
 
   async #pump(): Promise<void> {
-    for await (const { buffer, byteOffset, byteLength } of this.#input) {
+    for await (const bytes of this.#input) {
       if (this.#hasEnded) return;
-      this.#take(Buffer.from(buffer, byteOffset, byteLength));
+      this.#take(bytes);
       while (this.#isFull() && !this.#hasEnded) await new Promise<void>((resolve) => (this.#wakePump = resolve));
     }
     this.#end(null);
   }
 
-  #take(bytes: Buffer): void {
+  #take(bytes: Uint8Array): void {
     const skipped = Math.min(this.#toSkip, bytes.length);
     this.#toSkip -= skipped;
     const part = bytes.subarray(skipped);

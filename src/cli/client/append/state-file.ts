@@ -98,7 +98,7 @@ export class StateFile {
   }
 
   /** Takes bytes of the input that are stored. */
-  stored(source: Buffer): void {
+  stored(source: Uint8Array): void {
     this.#stored.update(source);
   }
 

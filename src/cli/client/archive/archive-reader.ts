@@ -22,7 +22,7 @@ export interface ArchivedStream {
 /** Reads the streams of an archive in their order. Memory is bounded by one head or one piece. */
 export class ArchiveReader {
   readonly #input: AsyncIterator<Uint8Array>;
-  #parts: Buffer[] = [];
+  #parts: Uint8Array[] = [];
   #size = 0;
   #padding = 0;
   #hasBegun = false;
@@ -58,7 +58,7 @@ export class ArchiveReader {
     while (this.#size < length) {
       const { value, done } = await this.#input.next();
       if (done === true) return null;
-      this.#parts.push(Buffer.from(value.buffer, value.byteOffset, value.byteLength));
+      this.#parts.push(value);
       this.#size += value.byteLength;
     }
     const whole = Buffer.concat(this.#parts, this.#size);
@@ -80,7 +80,7 @@ export class ArchiveReader {
       if (bytes > MAX_END_BYTES) return fault("the archive is damaged: it ends with more zeros than an archive has");
       const { value, done } = await this.#input.next();
       if (done === true) return bytes < ARCHIVE_END.length ? CUT : null;
-      this.#parts.push(Buffer.from(value.buffer, value.byteOffset, value.byteLength));
+      this.#parts.push(value);
     }
   }
 

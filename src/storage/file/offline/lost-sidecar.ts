@@ -44,20 +44,6 @@ export function isStale({ claimed, id }: Sidecar, journaled: JournaledStream | u
 }
 
 /**
- * Whether a directory is that of an earlier stream of the name, which was deleted before the journal's own was made,
- * also where that record is lost.
- */
-export function isFormer(
-  { id }: Sidecar,
-  journaled: JournaledStream | undefined,
-  { streams, damages }: Survey,
-): boolean {
-  const former = streams.get(id);
-  if (journaled?.createdHere !== true || former === undefined || damages.length === 0) return false;
-  return !former.deleted && former.firstBatch < journaled.firstBatch;
-}
-
-/**
  * In words why the stream with a sound sidecar is not the one that should be there, `null` where it is; one that is
  * deleted may be.
  */

@@ -19,7 +19,7 @@ import {
   type ShortStream,
 } from "./journal-replay.js";
 import { acceptanceOf, AcceptedNames, keptSidecar } from "./loss-acceptance.js";
-import { isFormer, isMissed, isStale, isToldOnly, problemWithHolder } from "./lost-sidecar.js";
+import { isMissed, isStale, isToldOnly, problemWithHolder } from "./lost-sidecar.js";
 import { RepairSteps, type RepairOptions, type RepairSummary } from "./repair-steps.js";
 import { withoutIndexes } from "./sidecar-mending.js";
 import { repairSidecars, setClaimAside, type Gathered } from "./sidecar-repair.js";
@@ -140,7 +140,7 @@ class Repair {
     if (name === null || this.#options.layout.streamDirectory(name) !== directory)
       return steps.leave(name, directory, problemOf(directory) ?? "it is nobody's directory");
     if (sidecar !== null && isStale(sidecar, journaled)) return void (await setClaimAside(steps, directory, sidecar));
-    if (sidecar !== null && isFormer(sidecar, journaled, survey)) {
+    if (sidecar !== null && survey.superseded.has(sidecar.id)) {
       const what = "set it aside: it is that of an earlier stream of this name, which was deleted";
       return steps.take(name, directory, what, () => steps.quarantine.move(directory));
     }

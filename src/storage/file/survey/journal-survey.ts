@@ -120,15 +120,25 @@ class Surveyor {
     await this.#noteMissed();
     const lastBatch = this.#lastBatch;
     const highestBatch = Math.max(lastBatch, this.#likelyBatch, this.#keptBatch, this.#knownBatch);
-    // A sound journal has each deletion; and a sidecar that no record vouches for may be from anywhere.
-    const mayLackDeletions = this.#damages.length > 0 && !this.#isOnlyTold;
-    const superseded = [...this.#streams.values()].filter(
-      (stream) => mayLackDeletions && !stream.deleted && isSuperseded(stream),
-    );
-    for (const stream of superseded) stream.deleted = true;
-    const ids = new Set(superseded.map(({ identity }) => identity.id));
+    const superseded = this.#deleteSuperseded();
     const found = { files: this.#states, damages: this.#damages, streams: this.#streams, foreign: this.#foreign };
-    return { ...found, superseded: ids, lastBatch, highestBatch };
+    return { ...found, superseded, lastBatch, highestBatch };
+  }
+
+  #deleteSuperseded(): Set<string> {
+    const ids = new Set<string>();
+    // A sound journal has each deletion; and a sidecar that no record vouches for may be from anywhere.
+    if (this.#damages.length === 0 || this.#isOnlyTold) return ids;
+    const streams = [...this.#streams.values()];
+    const created = new Map(
+      streams.filter(({ createdHere }) => createdHere).map((stream) => [stream.directory, stream]),
+    );
+    for (const stream of streams) {
+      if (stream.deleted || !isSuperseded(stream, created.get(stream.directory))) continue;
+      stream.deleted = true;
+      ids.add(stream.identity.id);
+    }
+    return ids;
   }
 
   #stateOf(file: ScannedFile): FileState {

@@ -167,8 +167,15 @@ export function ownSidecar({ sidecar, identity }: JournaledStream): Sidecar | nu
   return sidecar?.kind === "sound" && sidecar.sidecar.id === identity.id ? sidecar.sidecar : null;
 }
 
-/** Whether its directory is that of a later stream of the name: so it was deleted, also where that record is lost. */
-export function isSuperseded({ sidecar, identity, firstBatch }: JournaledStream): boolean {
+/**
+ * Whether a later stream has its name: `created`, the last one that the journal has the creation of, or the one in the
+ * directory. So it was deleted, also where that record is lost.
+ */
+export function isSuperseded(
+  { sidecar, identity, firstBatch }: JournaledStream,
+  created: JournaledStream | undefined,
+): boolean {
+  if (created !== undefined && created.firstBatch > firstBatch) return true;
   if (sidecar?.kind !== "sound") return false;
   const { id, claimed, batch } = sidecar.sidecar;
   return id !== identity.id && !claimed && batch > firstBatch;

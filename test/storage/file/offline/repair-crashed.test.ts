@@ -88,6 +88,7 @@ describe("a directory after kill -9", () => {
     await created(storage, "s", "new,");
     const dir = await crash(engine);
     harmFrame(dir, -2);
+    assert.match((await findings(dir)).join("\n"), /^: [^\n]*: sound records follow at byte \d+[^\n]*$/, "the files are as they should be");
     const { lines } = await repair(dir);
     assert.match(lines.join("\n"), /done: s: .*: set it aside: it is that of an earlier stream of this name, which was deleted/);
     assert.deepEqual([(await repair(dir)).lines, await findings(dir)], [[], []]);

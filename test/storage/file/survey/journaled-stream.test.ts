@@ -125,8 +125,8 @@ describe("a stream of the journal", () => {
         sidecar: { kind: "sound", sidecar: { ...sidecar, ...more } },
       });
     };
-    assert.deepEqual([isSuperseded(stream), isSuperseded(other({}))], [false, true]);
+    assert.deepEqual([isSuperseded(stream, stream), isSuperseded(other({}), undefined)], [false, true]);
     for (const more of [{ batch: 1 }, { claimed: true }, { id: IDENTITY.id }])
-      assert.equal(isSuperseded(other(more)), false, JSON.stringify(more));
+      assert.equal(isSuperseded(other(more), undefined), false, JSON.stringify(more));
   });
 });

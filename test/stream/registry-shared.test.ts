@@ -6,7 +6,8 @@ import { appendByName } from "../helpers/append.js";
 import { append, created, keptLog, loaded, openFor, recordOf, remove, type Engine } from "../helpers/engine.js";
 import { frontEnds } from "../helpers/front-ends.js";
 import { Random } from "../helpers/random.js";
-import { appendOf, createOf, gist } from "../helpers/registries.js";
+import { appendOf, createOf, find, gist } from "../helpers/registries.js";
+import { Barrier } from "../helpers/watched-files.js";
 
 /** What another server does meanwhile; each is used once. */
 interface Others {
@@ -147,6 +148,42 @@ describe("where several servers write", () => {
     assert.equal(gist(await registry.create("s", createOf())), "created");
     assert.equal(gist(await appendByName(registry, "s", appendOf("new"))), "appended");
     assert.equal((await engine.storage.read(await loaded(engine.storage, "s"), 0, 100)).toString(), "new");
+  });
+
+  test("news of a stream that has left memory come late, and leave the new one of its name to its readers", async () => {
+    const { all, clock, stop } = frontEnds(2, new Random(1));
+    const [one, other] = all;
+    assert.ok(one !== undefined && other !== undefined);
+    const { way, registry } = other;
+    const steps = async (): Promise<void> => {
+      assert.equal(gist(await one.registry.create("s", createOf({ text: "old" }))), "created");
+      await find(registry, "s");
+      const { last } = way;
+      const gate = new Barrier();
+      way.last = (subject) => {
+        way.last = last;
+        return gate.opened.then(() => last.call(way, subject));
+      };
+      const late = registry.find("s");
+      registry.start();
+      while (registry.loadedCount > 0) await clock.pause(1000);
+      assert.equal(gist(await one.registry.delete("s")), "deleted");
+      assert.equal(gist(await one.registry.create("s", createOf())), "created");
+      const current = await find(registry, "s");
+      const ends: number[] = [];
+      const leave = current.follow(
+        ({ to }) => void ends.push(to),
+        () => assert.fail("it lives"),
+      );
+      gate.open();
+      assert.equal(await late, current);
+      assert.equal(await find(registry, "s"), current);
+      assert.equal(gist(await appendByName(one.registry, "s", appendOf("new"))), "appended");
+      await clock.pause(1000);
+      assert.deepEqual(ends, [3]);
+      leave();
+    };
+    await clock.through(steps()).finally(stop);
   });
 
   test("a stream whose time is over for one is over for the other, though that has seen it later", async () => {

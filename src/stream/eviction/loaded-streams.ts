@@ -93,7 +93,8 @@ export class LoadedStreams {
 
   /** Removes a stream. */
   drop(stream: Stream): void {
-    this.#streams.delete(stream.name);
+    // It may have left before, and another one have its name since.
+    if (this.#streams.get(stream.name) === stream) this.#streams.delete(stream.name);
     this.producers.forget(stream);
     this.#left(stream);
   }

@@ -39,6 +39,8 @@ export class ClusterList implements StreamList {
   readonly #names = new ListedNames([]);
   /** Whether nothing has been missed since they were read. */
   #isKnown = false;
+  /** How often something may have been missed. */
+  #misses = 0;
   #readAtMs = 0;
   #loading: Promise<void> | null = null;
   /** What was announced while the names were read: it is newer. */
@@ -66,10 +68,10 @@ export class ClusterList implements StreamList {
   async #known(): Promise<ListedNames> {
     try {
       const isOld = this.#clock.nowMs() - this.#readAtMs >= MAX_AGE_MS;
-      if (!this.#isKnown || isOld) this.#loading ??= this.#load();
       // The old names serve until the new ones are read; if that fails, the next call tries again.
-      if (this.#isKnown) this.#loading?.catch(() => undefined);
-      else await this.#loading;
+      if (this.#isKnown && isOld) (this.#loading ??= this.#load()).catch(() => undefined);
+      // What was under way when something was missed may lack that; the second begins after it.
+      for (let loads = 0; !this.#isKnown && loads < 2; loads += 1) await (this.#loading ??= this.#load());
       return this.#names;
     } catch (fault) {
       throw busyInsteadOf(fault);
@@ -83,11 +85,12 @@ export class ClusterList implements StreamList {
   async #load(): Promise<void> {
     try {
       const startedAtMs = this.#clock.nowMs();
+      const misses = this.#misses;
       const found = await whenLed(this.#log, () => this.#read());
       // Most are told of twice where they change meanwhile.
       this.#names.become([...new Set(found)].sort());
       for (const announced of this.#since.splice(0)) note(this.#names, announced);
-      this.#isKnown = true;
+      this.#isKnown = misses === this.#misses;
       this.#readAtMs = startedAtMs;
     } finally {
       this.#loading = null;
@@ -155,6 +158,7 @@ export class ClusterList implements StreamList {
 
   /** Reads the names again when they are next asked for, and says so: something may have been missed. */
   miss(): void {
+    this.#misses += 1;
     this.#isKnown = false;
     this.events.emit("missed");
   }

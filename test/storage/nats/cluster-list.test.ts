@@ -7,6 +7,7 @@ import { created, remove } from "../../helpers/engine.js";
 import { frontEnds, type FrontEnd } from "../../helpers/front-ends.js";
 import { Random } from "../../helpers/random.js";
 import type { VirtualClock } from "../../helpers/virtual-clock.js";
+import { Barrier } from "../../helpers/watched-files.js";
 
 describe("whoever goes by what a front end hears of streams", () => {
   test("is told that it may have missed something once it hears again", async () => {
@@ -19,6 +20,30 @@ describe("whoever goes by what a front end hears of streams", () => {
       other.way.heal();
       assert.deepEqual(told, ["missed"]);
       assert.deepEqual(await other.storage.streamList.names(ALL_NAMES, 10), ["s"]);
+    });
+  });
+
+  test("finds what was announced in a gap that ended while the names were read", async () => {
+    await withTwo(async (one, other, clock) => {
+      const { way } = other;
+      const { streamList } = other.storage;
+      await created(one.storage, "early");
+      const heads = way.heads.bind(way);
+      const gate = new Barrier();
+      way.heads = async function* (of) {
+        way.heads = heads;
+        yield* heads(of);
+        await gate.opened;
+      };
+      const reading = streamList.names(ALL_NAMES, 10);
+      await clock.pause(1000);
+      way.cut();
+      await created(one.storage, "late");
+      await clock.pause(1000);
+      way.heal();
+      const readAgain = streamList.names(ALL_NAMES, 10);
+      gate.open();
+      for (const names of [reading, readAgain, streamList.names(ALL_NAMES, 10)]) assert.deepEqual(await names, ["early", "late"]);
     });
   });
 

@@ -247,22 +247,26 @@ describe("expiry", () => {
     assert.equal(lists(), before60 + 1, "and looked for again a minute later");
   });
 
-  test("that can't be looked for is a line in the log, and tried again", async (t) => {
-    const { engine, registry, log } = await registryOf(t);
-    engine.files.gate = ({ kind }) => (kind === "list" ? diskError("EMFILE") : undefined);
-    registry.start();
-    engine.clock.advance(0);
-    await engine.files.idle();
-    assert.deepEqual(
-      log.map(({ level, message }) => [level, message]),
-      [["error", "the search for what has expired was cut short"]],
-    );
-    engine.files.gate = null;
-    const lists = engine.files.count("list", /streams$/);
-    engine.clock.advance(60_000);
-    await engine.files.idle();
-    assert.equal(engine.files.count("list", /streams$/), lists + 1);
-  });
+  for (const [code, level] of [
+    ["EMFILE", "warn"],
+    ["EIO", "error"],
+  ] as const)
+    test(`that can't be looked for is a line in the log, and tried again: ${code}`, async (t) => {
+      const { engine, registry, log } = await registryOf(t);
+      engine.files.gate = ({ kind }) => (kind === "list" ? diskError(code) : undefined);
+      registry.start();
+      engine.clock.advance(0);
+      await engine.files.idle();
+      assert.deepEqual(
+        log.map((line) => [line.level, line.message]),
+        [[level, "the search for what has expired was cut short"]],
+      );
+      engine.files.gate = null;
+      const lists = engine.files.count("list", /streams$/);
+      engine.clock.advance(60_000);
+      await engine.files.idle();
+      assert.equal(engine.files.count("list", /streams$/), lists + 1);
+    });
 
   test("that the disk has no room for is tried again", async (t) => {
     const { engine, registry } = await registryOf(t);

@@ -113,25 +113,41 @@ export function asUnreadable(name: string, path: string): (error: unknown) => ne
 
 /** Whatever is in the way of a stream's file, it is this stream's alone. Throws what is no fault of the system's. */
 function unreadable(name: string, path: string, error: unknown): UnreadableStreamError {
-  if (isBusy(error)) throw new StorageBusyError(`${path} can't be opened now`, { cause: error });
+  if (isBusy(error)) throw busy(path, error);
   if (!isSystemError(error)) throw error;
   return new UnreadableStreamError(name, path, `it can't be read (${errorCode(error)})`);
 }
 
+function busy(path: string, error: unknown): StorageBusyError {
+  return new StorageBusyError(`${path} can't be opened now`, { cause: error });
+}
+
+/** Has a read give `instead` where there is a fault. What passes is thrown: whole directories would be left out. */
+function orIfFaulty<T>(path: string, instead: T): (error: unknown) => T {
+  return (error) => {
+    if (isPassing(error)) throw busy(path, error);
+    return instead;
+  };
+}
+
 /**
  * Every stream with a sound sidecar that was not deleted, without loading it. `unneeded` is told of deleted ones that
- * no fork needs any more.
+ * no fork needs any more. Throws {@link StorageBusyError} where too much is open to see all of them.
  */
 export async function* listStreams(
   { files, layout, clock }: Pick<EngineParts, "files" | "layout" | "clock">,
   unneeded: (name: string) => void,
 ): AsyncGenerator<ListedStream> {
   let readCount = 0;
-  for (const shard of await files.list(layout.streams)) {
+  const shards = await files.list(layout.streams).catch((error: unknown) => {
+    throw isPassing(error) ? busy(layout.streams, error) : error;
+  });
+  for (const shard of shards) {
     const directory = join(layout.streams, shard);
-    for (const entry of await files.list(directory).catch(() => [])) {
+    for (const entry of await files.list(directory).catch(orIfFaulty(directory, []))) {
+      const path = join(directory, entry);
       // What can't be read is found when somebody asks for it.
-      const read = await readSidecarIn(files, join(directory, entry)).catch(() => null);
+      const read = await readSidecarIn(files, path).catch(orIfFaulty(path, null));
       if (read?.kind === "sound" && !read.sidecar.claimed) {
         const { sidecar } = read;
         if (!sidecar.softDeleted) yield listedOf(files, layout, sidecar);
@@ -152,7 +168,8 @@ async function oldestShared(files: Files, layout: Layout, sidecar: Sidecar, nowM
     const { forkedFrom } = owner.config;
     if (forkedFrom === null || from >= forkedFrom.point) return oldestOf(partsOf(owner.segments, from, to), nowMs);
     // A source that can't be read is found when somebody asks for the fork.
-    const read = await readSidecarIn(files, layout.streamDirectory(forkedFrom.name)).catch(() => null);
+    const directory = layout.streamDirectory(forkedFrom.name);
+    const read = await readSidecarIn(files, directory).catch(orIfFaulty(directory, null));
     if (read?.kind !== "sound" || read.sidecar.id !== forkedFrom.id) return null;
     to = Math.min(to, forkedFrom.point);
     owner = read.sidecar;

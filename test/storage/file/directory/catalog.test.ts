@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { mkdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { basename, dirname, join } from "node:path";
 import { test } from "node:test";
 import { listStreams, readBase, readSidecar } from "../../../../src/storage/file/directory/catalog.js";
 import { systemFiles } from "../../../../src/storage/file/disk/files.js";
@@ -11,7 +11,7 @@ import { DamagedStreamError, StorageBusyError } from "../../../../src/storage/st
 import { changeSidecar, configOf } from "../../../helpers/engine.js";
 import { ManualClock } from "../../../helpers/manual-clock.js";
 import { tempDir } from "../../../helpers/temp-dir.js";
-import { diskError, WatchedFiles } from "../../../helpers/watched-files.js";
+import { diskError, failing, WatchedFiles } from "../../../helpers/watched-files.js";
 
 const files = systemFiles(false);
 
@@ -145,6 +145,52 @@ test("the list has every sound stream, and neither claims nor damage nor strange
     assert.equal(touchedAtMs, 9);
   }
   assert.deepEqual(names.sort(), ["D", "a", "b/c"]);
+});
+
+test("the list passes over what can't be read, but ends where too many files are open", async () => {
+  const layout = new Layout(tempDir());
+  put(layout, "source", { lengths: [100] });
+  put(layout, "fork", { forkOf: ["source", 100] });
+  const watched = new WatchedFiles();
+  const named = (shard: string): RegExp => new RegExp(`[\\\\/]${shard}$`);
+  const gates = [
+    failing("EACCES", ["list"], named(basename(dirname(layout.streamDirectory("fork"))))),
+    failing("EACCES", ["open"], named("fork[\\\\/]meta\\.json")),
+    failing("EMFILE", ["list"], named("streams")),
+    failing("EMFILE", ["list"], named(basename(dirname(layout.streamDirectory("fork"))))),
+    failing("ENFILE", ["open"], named("fork[\\\\/]meta\\.json")),
+  ];
+  const outcomes: string[] = [];
+  for (const gate of gates) {
+    watched.gate = gate;
+    const names: string[] = [];
+    const list = async (): Promise<void> => {
+      for await (const { name } of listStreams({ files: watched, layout, clock: new ManualClock() }, () => assert.fail())) names.push(name);
+    };
+    const fault = await list().then(
+      () => "passed over",
+      (error: unknown) => (error instanceof StorageBusyError ? "busy" : String(error)),
+    );
+    outcomes.push(`${fault}: ${names.includes("fork") ? "there" : "not there"}`);
+  }
+  assert.deepEqual(outcomes, ["passed over: not there", "passed over: not there", "busy: not there", "busy: not there", "busy: not there"]);
+});
+
+test("whether a fork has more than is kept is not known where too many files are open for its source", async () => {
+  const layout = new Layout(tempDir());
+  put(layout, "source", { lengths: [100, 100] });
+  put(layout, "fork", { forkOf: ["source", 200] });
+  const watched = new WatchedFiles();
+  const limits = { maxBytes: 100, maxAgeMs: Infinity };
+  for await (const { name, isExcess } of listStreams({ files: watched, layout, clock: new ManualClock() }, () => assert.fail())) {
+    if (name !== "fork") continue;
+    watched.gate = failing("EMFILE", ["open"], /meta\.json$/);
+    await assert.rejects(async () => isExcess(limits, 0), StorageBusyError);
+    watched.gate = failing("EIO", ["open"], /meta\.json$/);
+    assert.equal(await isExcess(limits, 0), false);
+    watched.gate = null;
+    assert.equal(await isExcess(limits, 0), true);
+  }
 });
 
 test("what the list says of more than is kept counts what a fork has from its sources", async () => {

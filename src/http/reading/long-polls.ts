@@ -4,6 +4,7 @@ import type { Timer } from "../../ops/clock.js";
 import { commonCursor, isGreaterCursor, nextCursor } from "../../protocol/cursor.js";
 import { chain } from "../../stream/loaded/chain.js";
 import type { MaybePromise, Position, Stream } from "../../stream/loaded/stream.js";
+import { GONE, NOT_FOUND, type Refused } from "../../stream/rules/outcome.js";
 import type { Context } from "../context/context.js";
 import type { Exchange } from "../exchange/exchange.js";
 import { guard } from "../context/guard.js";
@@ -85,7 +86,7 @@ class WaitingRoom {
     this.#leave = stream.follow(
       () => this.#wake(),
       () => {
-        for (const waiter of this.#waiters) this.#turnAway(waiter, problem("stream-not-found"));
+        for (const waiter of this.#waiters) this.#turnAway(waiter, refusalOfEnded(this.#stream));
       },
     );
   }
@@ -177,6 +178,11 @@ class WaitingRoom {
 interface Waiter {
   readonly wait: Wait;
   readonly timer: Timer;
+}
+
+/** Why there is nothing to wait for any more. The end is told of before the stream's phase says what became of it. */
+function refusalOfEnded({ stored: { standing, forkCount } }: Stream): Refused {
+  return standing !== "gone" && forkCount > 0 ? GONE : NOT_FOUND;
 }
 
 /** A cursor for one reader. */

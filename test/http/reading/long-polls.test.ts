@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { DirectRequest } from "../../../src/http/node/direct-request.js";
-import { startServer } from "../../helpers/test-server.js";
+import { startServer, type TestServer } from "../../helpers/test-server.js";
 
 const TIMEOUT_MS = 12_345;
 const WAIT = "a?live=long-poll&offset=now";
@@ -68,4 +68,21 @@ describe("many long-polls of one stream", () => {
     await again.send("HEAD", "a");
     await again.stop();
   });
+});
+
+describe("a long-poll of a stream that its forks need", () => {
+  for (const [what, end] of [
+    ["is deleted", (server: TestServer) => server.send("DELETE", "a")],
+    ["expires", (server: TestServer) => Promise.resolve(server.clock.advance(3000))],
+  ] as const)
+    test(`is refused as any request is from then on when it ${what}`, async (context) => {
+      const server = await startServer(context, { longPollTimeoutMs: TIMEOUT_MS });
+      await server.send("PUT", "a", { headers: { "Stream-TTL": "2" } });
+      await server.send("PUT", "fork", { headers: { "Stream-Forked-From": "/v1/stream/a", "Stream-TTL": "100" } });
+      const waiting = await server.begin("GET", WAIT);
+      await server.clock.armed(TIMEOUT_MS);
+      await end(server);
+      for (const { status, text } of [await waiting.answer(), await server.send("GET", WAIT)])
+        assert.deepEqual([status, JSON.parse(text).code], [410, "stream-gone"]);
+    });
 });

@@ -142,8 +142,8 @@ export class FileStorage implements Storage {
     }));
     const flusher = (this.#flusher = new Flusher(parts, Math.floor(tailCacheBytes / 2)));
     const damageLog = (this.#damageLog = new DamageLog(parts));
-    const { unopened } = recovered;
-    const loader = (this.#loader = new StreamLoader(parts, { streams, unopened, damageLog, journal, restores }));
+    const found = { streams, unopened: recovered.unopened, journal, restores };
+    const loader = (this.#loader = new StreamLoader(parts, { ...found, damageLog }));
     this.#reader = new StreamReader(parts, damageLog);
     this.#places = new PlaceFinder(parts);
     const admission = (this.#admission = new Admission(parts, {
@@ -154,12 +154,12 @@ export class FileStorage implements Storage {
       bypassBytes: Math.min(options.journalBypassBytes, Math.floor(journalBytes / 4)),
       tailCacheBytes,
     }));
-    const forkTies = (this.#forkTies = new ForkTies({ ...parts, streams, unopened, loader, admission }));
+    const forkTies = (this.#forkTies = new ForkTies({ ...parts, ...found, loader, admission }));
     const changes = (this.#changes = new DurableChanges({ ...parts, loader, flusher, forkTies }, recovered.nextBatch));
     const { events } = changes;
     const maxBytes = options.maxNamesBytes ?? MAX_NAMES_BYTES;
     const nameLog = (this.#nameLog = new NameLog({ ...parts, directoryId, events, recovered, changes, maxBytes }));
-    this.streamList = new FileStreamList(parts, { streams, unopened, loader, journal, events, nameLog, maxBytes });
+    this.streamList = new FileStreamList(parts, { ...found, loader, events, nameLog, maxBytes });
     this.#checkpointer = new Checkpointer(parts, journal, nameLog, options.observer);
     this.#figures = new EngineFigures({ ...parts, journal, changes, tailCacheBytes });
     parts.writer.on("damaged", (stream, found) => this.#barred(stream, found));

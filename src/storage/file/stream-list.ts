@@ -12,6 +12,7 @@ import { readSidecar } from "./directory/catalog.js";
 import type { Sidecar } from "./format/sidecar.js";
 import { FileStream } from "./memory/file-stream.js";
 import { Lineage } from "./memory/lineage.js";
+import type { Restores } from "./memory/restores.js";
 import { NameIndex, type NameIndexOptions } from "./name-index.js";
 import type { StreamFiles } from "./segments/stream-files.js";
 import type { StreamLoader } from "./segments/stream-loader.js";
@@ -25,6 +26,8 @@ export interface StreamListOptions extends Pick<NameIndexOptions, "nameLog" | "m
   readonly loader: Pick<StreamLoader, "find">;
   readonly journal: { readonly lastBatch: number };
   readonly events: EventEmitter<StreamEvents>;
+  /** The directory's: offsets of what is in no memory tell writers apart as well. */
+  readonly restores: Restores;
 }
 
 /** Lists streams by name: the names are in memory once they are asked for, the rest is looked up for each. */
@@ -64,7 +67,7 @@ export class FileStreamList implements StreamList {
       const since = streams.get(name);
       if (since !== undefined) return await this.#inMemory(since);
       if (sidecar === null || sidecar.claimed || sidecar.softDeleted) return null;
-      return await this.#withLineage(ofSidecar(sidecar, this.#parts.layout.streamDirectory(name)));
+      return await this.#withLineage(this.#ofSidecar(sidecar));
     } catch (error) {
       // Whoever asks for the stream itself is told.
       if (error instanceof DamagedStreamError) return null;
@@ -116,7 +119,7 @@ export class FileStreamList implements StreamList {
     if (known !== undefined) return this.#withSources(copyOf(known));
     const sidecar = await this.#readSidecar(name);
     if (sidecar?.id !== id) return null;
-    return this.#withSources(ofSidecar(sidecar, this.#parts.layout.streamDirectory(name)));
+    return this.#withSources(this.#ofSidecar(sidecar));
   }
 
   async #withSources(stream: FileStream): Promise<FileStream | null> {
@@ -127,13 +130,14 @@ export class FileStreamList implements StreamList {
     stream.lineage = Lineage.of(source, forkedFrom.point);
     return stream;
   }
-}
 
-/** A stream as its sidecar has it, which memory does not keep. */
-function ofSidecar(sidecar: Sidecar, directory: string): FileStream {
-  const stream = new FileStream(sidecar, directory, sidecar);
-  stream.created = true;
-  return stream;
+  /** A stream as its sidecar has it, which memory does not keep. */
+  #ofSidecar(sidecar: Sidecar): FileStream {
+    const stream = new FileStream(sidecar, this.#parts.layout.streamDirectory(sidecar.name), sidecar);
+    stream.restores = this.#options.restores;
+    stream.created = true;
+    return stream;
+  }
 }
 
 /** The same stream, for a lineage of its own. */
@@ -145,6 +149,7 @@ function copyOf(stream: FileStream): FileStream {
   copy.state.producers = stream.state.producers;
   copy.segments = stream.segments;
   copy.earliestPlace = stream.earliestPlace;
+  copy.restores = stream.restores;
   copy.created = true;
   return copy;
 }

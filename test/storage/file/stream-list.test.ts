@@ -1,10 +1,25 @@
 import assert from "node:assert/strict";
+import { join } from "node:path";
 import { describe, test } from "node:test";
 import { ALL_NAMES } from "../../../src/protocol/names/name-range.js";
 import type { StoredStream } from "../../../src/storage/storage.js";
 import { offsetIn } from "../../../src/stream/rules/offset-tokens.js";
-import { append, created, forked, loaded, openFor, openEngine, recordOf, remove, reopen, type Engine } from "../../helpers/engine.js";
+import { makeBackup, restored } from "../../helpers/backup.js";
+import {
+  append,
+  crashAndRecover,
+  created,
+  forked,
+  loaded,
+  openFor,
+  openEngine,
+  recordOf,
+  remove,
+  reopen,
+  type Engine,
+} from "../../helpers/engine.js";
 import { Random } from "../../helpers/random.js";
+import { tempDir } from "../../helpers/temp-dir.js";
 
 /** Everything that a list says of a stream. */
 function gist(stream: StoredStream | null): object | null {
@@ -89,6 +104,30 @@ describe("the list of streams", () => {
       await loaded(second.storage, name);
       assert.deepEqual(await look(second), before);
     }
+  });
+
+  test("gives the offsets of a restored directory, of what is in memory, in the journal and in files", async (t) => {
+    const first = await openEngine();
+    await forked(first.storage, await created(first.storage, "s", "one"), "f", 3);
+    await first.storage.close();
+    const dest = join(tempDir(), "backup");
+    await makeBackup(first.dir, dest);
+    const second = await restored(dest);
+    const atMs = second.clock.nowMs();
+    const source = await loaded(second.storage, "s");
+    await append(second.storage, source, recordOf("two", { atMs }));
+    await append(second.storage, await loaded(second.storage, "f"), recordOf("own", { atMs }));
+    await forked(second.storage, source, "g", 6);
+    const look = ({ storage }: Engine): Promise<(object | null)[]> =>
+      Promise.all(["f", "g", "s"].map(async (name) => gist(await storage.streamList.look(name))));
+    const before = await look(second);
+    const third = await crashAndRecover(second);
+    assert.deepEqual(await look(third), before);
+    const fourth = await reopen(third);
+    t.after(() => fourth.storage.close());
+    assert.deepEqual(await look(fourth), before);
+    for (const name of ["f", "g", "s"]) await loaded(fourth.storage, name);
+    assert.deepEqual(await look(fourth), before);
   });
 
   test("reads each source of forks that are looked at together once", async (t) => {

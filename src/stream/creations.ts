@@ -16,7 +16,6 @@ import {
   refuse,
   refuseRejected,
   refuseSettled,
-  TOO_MANY_STREAMS,
   type CreateOutcome,
   type Refused,
 } from "./rules/outcome.js";
@@ -102,6 +101,9 @@ export class Creations {
 
   #createNew(name: string, command: CreateCommand, base: FoundBase | null): MaybePromise<CreateOutcome> {
     const { fork, ttlSeconds, expiresAtMs } = command;
+    const lacked = this.#registry.streams.makeRoomForStream();
+    if (lacked instanceof Promise) return lacked.then((refused) => refused ?? this.#create(name, command, base));
+    if (lacked !== null) return lacked;
     const nowMs = this.#registry.context.clock.nowMs();
     if (fork === null) {
       const contentType = command.contentType ?? DEFAULT_CONTENT_TYPE;
@@ -148,7 +150,6 @@ export class Creations {
   #createAs(name: string, { body, closed }: CreateCommand, config: StreamConfig): MaybePromise<CreateOutcome> {
     const framed = frameBody(formatOf(config.contentType), body, "create");
     if (framed.kind === "refused") return framed;
-    if (!this.#registry.streams.makeRoomForStream()) return TOO_MANY_STREAMS;
     return this.#storeNew(name, config, {
       payload: framed.bytes,
       messages: framed.messages,

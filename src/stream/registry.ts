@@ -1,4 +1,4 @@
-import { DamagedStreamError, type MaybePromise, type StorageHealth } from "../storage/storage.js";
+import { DamagedStreamError, type MaybePromise, type StorageHealth, type StoredStream } from "../storage/storage.js";
 import { Creations, isRefused } from "./creations.js";
 import type { AppendCommand, CreateCommand } from "./rules/command.js";
 import { LoadedStreams, type LoadedStreamsOptions } from "./eviction/loaded-streams.js";
@@ -368,11 +368,18 @@ export class Registry {
 
   async #loadNow(name: string, isToGo: boolean): Promise<Stream | Refused | null> {
     const { storage } = this.#context;
-    const stored = await storage.load(name);
-    if (stored === null || this.#streams.get(name) !== null) return null;
-    const lacked = isToGo ? null : this.#streams.makeRoomToLoad(stored.state.producers?.size ?? 0);
-    // Where storage has to keep it in memory anyway, it can be used.
-    if (lacked !== null && storage.release(stored)) return lacked;
+    for (;;) {
+      const stored = await storage.load(name);
+      if (stored === null || this.#streams.get(name) !== null) return null;
+      const lacked = isToGo ? null : this.#streams.makeRoomToLoad(stored.state.producers?.size ?? 0);
+      // Where storage has to keep it in memory anyway, it can be used.
+      if (lacked === null || !storage.release(stored)) return this.#addLoaded(stored);
+      const refused = await lacked;
+      if (refused !== null) return refused;
+    }
+  }
+
+  #addLoaded(stored: StoredStream): Stream {
     const stream = new Stream(this.#context, stored, null);
     this.#streams.add(stream);
     if (stream.isCurrent) this.#expiries.add(stream);

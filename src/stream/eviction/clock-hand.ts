@@ -1,7 +1,7 @@
 import type { Stream } from "../loaded/stream.js";
 
 /** How many streams one search looks at. */
-const MAX_LOOKS = 64;
+export const MAX_LOOKS = 64;
 
 /** Finds idle streams by the clock algorithm: it passes a stream once if it was used since the last look. */
 export class ClockHand {

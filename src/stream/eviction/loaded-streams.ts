@@ -5,12 +5,16 @@ import type { MaybePromise, Storage } from "../../storage/storage.js";
 import { LoadedProducers } from "../loaded/loaded-producers.js";
 import type { Stream } from "../loaded/stream.js";
 import { GONE, NOT_FOUND, TOO_MANY_PRODUCERS, TOO_MANY_STREAMS, type Refused } from "../rules/outcome.js";
-import { ClockHand } from "./clock-hand.js";
+import { ClockHand, MAX_LOOKS } from "./clock-hand.js";
 
 /** The pause between two rounds, each of which evicts idle streams. */
 const IDLE_ROUND_MS = 30_000;
 /** How many idle streams are evicted at once, and how many streams one turn of the event loop looks at. */
 const EVICTED_AT_ONCE = 8;
+/** Streams on their way to disk to make room: more would keep the journal's own writes to these files waiting. */
+const MAX_LEAVING = 32;
+/** Requests that wait for one of them to have left; others are refused. */
+const MAX_WAITING = 1024;
 const IDLE_BURST = 64;
 
 /** The limits of what may be in memory, and what eviction works with. */
@@ -18,7 +22,7 @@ export interface LoadedStreamsOptions {
   readonly storage: Storage;
   readonly clock: Clock;
   readonly log: Log;
-  /** Streams kept in memory. Beyond it idle streams are evicted; at twice as many, others are refused. */
+  /** Streams kept in memory. Beyond it idle streams are evicted; at twice as many, others wait until one has left. */
   readonly maxLoadedStreams: number;
   /** Producers kept in memory. Beyond it idle streams are evicted; at twice as many, new producers are refused. */
   readonly maxLoadedProducers: number;
@@ -38,6 +42,9 @@ export class LoadedStreams {
   /** The streams that are being evicted, and how many producers they have. */
   readonly #leaving = new Set<Stream>();
   #leavingProducers = 0;
+  /** Requests that wait until a stream has left; called with whether one has. */
+  readonly #waiting: ((hasLeft: boolean) => void)[] = [];
+  #isSearching = false;
   #timer: Timer | null = null;
   #stopped = false;
 
@@ -109,19 +116,46 @@ export class LoadedStreams {
     this.#timer?.cancel();
   }
 
-  /** Makes room for a stream that is on disk, with so many producers; returns why there is none. */
-  makeRoomToLoad(producers: number): Refused | null {
-    if (!this.makeRoomForStream()) return TOO_MANY_STREAMS;
+  /** The same as {@link makeRoomForStream} for a stream that is on disk, with so many producers. */
+  makeRoomToLoad(producers: number): MaybePromise<Refused | null> {
+    const lacked = this.makeRoomForStream();
+    if (lacked !== null) return lacked;
     return this.makeRoomForProducers(producers) ? null : TOO_MANY_PRODUCERS;
   }
 
-  /** Starts to evict an idle stream when there are too many; returns whether one more may be in memory. */
-  makeRoomForStream(): boolean {
+  /**
+   * Starts to evict an idle stream when there are too many. `null` where one more may be in memory now. Else why not,
+   * or a promise of that: with `null` another has left, and whoever asked begins again.
+   */
+  makeRoomForStream(): MaybePromise<Refused | null> {
     const { maxLoadedStreams } = this.#options;
-    const excess = this.#streams.size + 1 - maxLoadedStreams - this.#leaving.size;
+    const { size } = this.#streams;
+    if (size - this.#leaving.size >= maxLoadedStreams) this.#evictOne(this.#allHand);
     // One that begins to leave may stay after all: on a full disk it can't be written to its files.
-    const left = excess > 0 && this.#evictOne(this.#allHand) ? excess - 1 : excess;
-    return left <= maxLoadedStreams;
+    if (size < 2 * maxLoadedStreams) return null;
+    if (this.#waiting.length >= MAX_WAITING) return TOO_MANY_STREAMS;
+    const left = new Promise<Refused | null>((resolve) =>
+      this.#waiting.push((hasLeft) => resolve(hasLeft ? null : TOO_MANY_STREAMS)),
+    );
+    void this.#serveWaiting();
+    return left;
+  }
+
+  /**
+   * Has a stream leave for each request that waits. All are looked at twice for that, a few in each turn of the event
+   * loop: at the first look most of them were used since the last one.
+   */
+  async #serveWaiting(): Promise<void> {
+    if (this.#isSearching) return;
+    this.#isSearching = true;
+    let looks = 2 * this.#streams.size;
+    while (looks > 0 && this.#leaving.size < Math.min(this.#waiting.length, MAX_LEAVING)) {
+      if (this.#evictOne(this.#allHand)) continue;
+      looks -= MAX_LOOKS;
+      await new Promise<void>((resolve) => setImmediate(resolve));
+    }
+    this.#isSearching = false;
+    if (this.#leaving.size === 0) for (const tell of this.#waiting.splice(0)) tell(false);
   }
 
   /** The same for `count` more producers; any number fits where no stream has one. */
@@ -140,7 +174,7 @@ export class LoadedStreams {
   }
 
   #evictOne(hand: ClockHand): boolean {
-    const idle = hand.findIdle();
+    const idle = this.#leaving.size < MAX_LEAVING ? hand.findIdle() : null;
     if (idle !== null) void this.#evictAlone(idle);
     return idle !== null;
   }
@@ -151,8 +185,16 @@ export class LoadedStreams {
 
   /** Returns how many streams were evicted: 1 or 0. */
   async #evict(stream: Stream): Promise<number> {
-    const { storage, log } = this.#options;
     if (this.#leaving.has(stream) || this.get(stream.name) !== stream) return 0;
+    const evicted = await this.#leave(stream);
+    // Who waits longest is told first; where the stream has stayed, nobody waits for all others to stay, too.
+    this.#waiting.shift()?.(evicted === 1);
+    void this.#serveWaiting();
+    return evicted;
+  }
+
+  async #leave(stream: Stream): Promise<number> {
+    const { storage, log } = this.#options;
     const { countedProducers } = stream;
     this.#leaving.add(stream);
     this.#leavingProducers += countedProducers;

@@ -29,6 +29,8 @@ const TICKET_WITHOUT_NAME = invalid("A ticket counts for one stream only, and th
 const TOKEN_IN_URL = invalid(
   "Tokens never go in a URL, where logs and proxies keep them: send Authorization: Bearer TOKEN, or a ticket here.",
 );
+const CERTIFICATE_OVER = invalid("The client's certificate has expired.");
+const CERTIFICATE_REVOKED = invalid("The client's certificate is revoked.");
 const BAD_CERTIFICATE = invalid("The client's certificate gives no rights here.");
 
 /** The refusal of a credential that is there and wrong. */
@@ -90,8 +92,14 @@ export class Policy {
    * Who has a certificate that an authority has signed. Connections outlive the certificate that they began with: it
    * counts until it ends, and as long as its authority does.
    */
-  byCertificate(certificate: ClientCertificate, nowMs: number): Authentication {
-    return this.#certificateCaller(certificate, nowMs) ?? BAD_CERTIFICATE;
+  byCertificate(certificate: ClientCertificate, nowMs: number): KnownCaller | Unauthenticated {
+    const { name, beginsAtMs, endsAtMs } = certificate;
+    if (nowMs >= endsAtMs) return CERTIFICATE_OVER;
+    if (!this.#clientAuthorities.trust(certificate)) return BAD_CERTIFICATE;
+    if (this.#certificates === null || !isSub(name)) return BAD_CERTIFICATE;
+    if (this.#revocations.has("sub", name, beginsAtMs)) return CERTIFICATE_REVOKED;
+    const rights = new Grants(this.#certificates, name);
+    return new KnownCaller(`certificate ${name}`, endsAtMs, rights, { kind: "certificate", certificate });
   }
 
   /** Who one with this basis is now; `null` when what it showed no longer counts. */
@@ -104,11 +112,9 @@ export class Policy {
       case "ticket":
         return this.tickets.renew(basis, nowMs);
       case "certificate":
-        return this.#certificateCaller(basis.certificate, nowMs);
-      case "jwt": {
-        const caller = this.#byJwt(judgeAgain(basis.jwt, this.#issuers, nowMs));
-        return caller instanceof KnownCaller ? caller : null;
-      }
+        return callerOrNull(this.byCertificate(basis.certificate, nowMs));
+      case "jwt":
+        return callerOrNull(this.#byJwt(judgeAgain(basis.jwt, this.#issuers, nowMs)));
     }
   }
 
@@ -127,13 +133,8 @@ export class Policy {
     const weight = jwt.weight + grants.weight;
     return new KnownCaller(id, claims.endsAtMs, grants, { kind: "jwt", jwt, sub, jti, issuedAtMs, weight });
   }
+}
 
-  /** A certificate says not when it was made: every revocation of its name counts. */
-  #certificateCaller(certificate: ClientCertificate, nowMs: number): KnownCaller | null {
-    const { name, endsAtMs } = certificate;
-    if (nowMs >= endsAtMs || !this.#clientAuthorities.trust(certificate)) return null;
-    if (this.#certificates === null || !isSub(name) || this.#revocations.has("sub", name, null)) return null;
-    const rights = new Grants(this.#certificates, name);
-    return new KnownCaller(`certificate ${name}`, endsAtMs, rights, { kind: "certificate", certificate });
-  }
+function callerOrNull(found: KnownCaller | Unauthenticated): KnownCaller | null {
+  return found instanceof KnownCaller ? found : null;
 }

@@ -266,7 +266,7 @@ class TicketRights implements Rights {
 /** When what was shown for a ticket was made, as far as that is known and counts. */
 function madeMs(basis: Basis | null, nowMs: number): number {
   if (basis?.kind === "jwt") return Math.min(basis.issuedAtMs ?? 0, nowMs);
-  return basis?.kind === "certificate" ? 0 : nowMs;
+  return basis?.kind === "certificate" ? Math.min(basis.certificate.beginsAtMs, nowMs) : nowMs;
 }
 
 /**

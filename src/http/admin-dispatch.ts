@@ -41,9 +41,14 @@ export class AdminDispatcher implements Sink {
     const { unread, clock, log, settings } = service;
     // A server that stops goes on telling so here: its own requests in flight are none of these.
     const inFlight = new InFlight();
-    const cors = new CorsPolicy("loopback", false);
+    const cors = new CorsPolicy("loopback");
     this.responder = new Responder({ cors, inFlight, unread, clock, log });
-    this.#site = new SitePolicy({ cors, allowHost: settings.allowHost, checksHosts: !settings.insecure });
+    this.#site = new SitePolicy({
+      cors,
+      allowHost: settings.allowHost,
+      checksHosts: !settings.insecure,
+      isCertifiedFor: () => false,
+    });
     this.#service = service;
     this.#own = { ...service, inFlight, responder: this.responder };
   }

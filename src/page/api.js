@@ -128,7 +128,7 @@ export class Api {
     const problem = await answer.json().catch(() => ({}));
     const detail = String(problem.detail ?? problem.title ?? WORDS[answer.status] ?? `The answer is ${answer.status}.`);
     // The server's words there are for programs.
-    const isWithout = answer.status === 401 && this.token === "";
+    const isWithout = answer.status === 401 && this.token === "" && problem.code !== "invalid-token";
     throw new ApiError(answer.status, String(problem.code ?? ""), isWithout ? "This needs a token." : detail);
   }
 
@@ -334,7 +334,7 @@ const UNLISTED = {
 /** For answers to HEAD, which have no words. @type {Record<number, string>} */
 const WORDS = {
   401: "The token is not valid, or no longer.",
-  403: "The token does not allow that.",
+  403: "That is not allowed here.",
   404: "There is no stream of this name.",
   410: "The stream is deleted.",
 };

@@ -20,6 +20,7 @@ import type { Context } from "../http/context/context.js";
 import { CorsPolicy } from "../http/encoding/cors.js";
 import type { Exchange } from "../http/exchange/exchange.js";
 import { certificateOf } from "../http/http2/client-certificate.js";
+import { isCertifiedFor } from "../http/http2/own-certificate.js";
 import { ConnectionFigures } from "../metrics/connection-figures.js";
 import { EventLoopMeter } from "../metrics/process-figures.js";
 import type { StorageObservations } from "../metrics/storage-observations.js";
@@ -69,12 +70,16 @@ export function contextOf(settings: Settings, parts: ContextParts): Context {
   });
   const bodyMemory = new BodyMemory({ ...limits, maxBodyBytes: maxAppendBytes });
   const unread = new UnreadAnswers({ ...limits, chunkBytes });
-  const cors = new CorsPolicy(allowedOriginsOf(settings), authority !== null);
+  const cors = new CorsPolicy(allowedOriginsOf(settings), {
+    hidesUrls: authority !== null,
+    hasCertificates: authority !== null && settings.clientCa !== "",
+  });
   const responder = new Responder({ cors, inFlight, unread, clock, log });
   const site = new SitePolicy({
     cors,
     allowHost: settings.allowHost,
     checksHosts: checksHosts(settings, parts.isEmbedded),
+    isCertifiedFor: ({ req }, name) => isCertifiedFor(req.socket, name),
   });
   const liveReaders = new LiveReaders(settings, log);
   const rates = new RequestRates(settings.rateLimit, clock);

@@ -12,7 +12,7 @@ const READ = ({ ca }: Authority): X509Certificate => new X509Certificate(ca);
 /** A certificate that `by` has signed, and the certificates that its client sends along. */
 function certificate(by: Authority, along: readonly Authority[] = []): ClientCertificate {
   const own = new X509Certificate(by.issue({ names: [], commonName: "alice", client: true }).cert);
-  return { name: "alice", endsAtMs: Infinity, chain: [own, ...along.map(READ)] };
+  return { name: "alice", beginsAtMs: 0, endsAtMs: Infinity, chain: [own, ...along.map(READ)] };
 }
 
 function trusting(...authorities: readonly Authority[]): ClientAuthorities {
@@ -59,7 +59,7 @@ describe("the authorities of clients", () => {
   test("are not those whom a client's certificate has signed: it is no authority's", () => {
     const alice = HOUSE.issue({ names: [], commonName: "alice", client: true });
     const chain = [new X509Certificate(OTHER.issue({ names: [], commonName: "bob", client: true }).cert), new X509Certificate(alice.cert)];
-    assert.equal(trusting(HOUSE).trust({ name: "bob", endsAtMs: Infinity, chain }), false);
+    assert.equal(trusting(HOUSE).trust({ name: "bob", beginsAtMs: 0, endsAtMs: Infinity, chain }), false);
   });
 
   test("are looked for along ten certificates, and no further", () => {

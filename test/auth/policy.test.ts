@@ -62,12 +62,26 @@ describe("who has a certificate", () => {
     ["where certificates say nothing", authDocument({ certificates: undefined }), "press-7"],
     ["with a name that is unsafe in a pattern", authDocument(), "*"],
     ["with an empty name", authDocument(), ""],
-    ["with a name that is revoked", authDocument({ revoked: [{ sub: "press-7", before: "2020-01-01T00:00:00Z" }] }), "press-7"],
+    ["with a name that is revoked", authDocument({ revoked: [{ sub: "press-7" }] }), "press-7"],
   ] as const)
     test(`is refused ${title}`, async (context) => {
       const { who } = await openAuthority(context, document);
       assert.equal(who({ certificate: lasting(name) }), "invalid-token");
     });
+
+  test("is refused where it is older than a revocation of its name; a newer one counts", async (context) => {
+    const before = new Date(JWT_NOW_MS - 60_000).toISOString();
+    const { ask, who } = await openAuthority(context, authDocument({ revoked: [{ sub: "press-7", before }] }));
+    const stolen = ask({ certificate: lasting("press-7", 61_000) }, null);
+    assert.deepEqual("kind" in stolen && [stolen.code, stolen.detail], ["invalid-token", "The client's certificate is revoked."]);
+    assert.equal(who({ certificate: lasting("press-7", 59_000) }), "certificate press-7");
+  });
+
+  test("is told that it has expired", async (context) => {
+    const { ask } = await openAuthority(context);
+    const over = ask({ certificate: { ...lasting("press-7"), endsAtMs: JWT_NOW_MS } }, null);
+    assert.equal("kind" in over && over.detail, "The client's certificate has expired.");
+  });
 });
 
 describe("a token in a URL", () => {

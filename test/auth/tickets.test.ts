@@ -166,7 +166,8 @@ describe("a ticket that the server issues", () => {
     ["a JWT that is revoked", "jwt", { revoked: [{ jti: "j1" }] }, false],
     ["another user", "jwt", { revoked: [{ sub: "bob" }, { jti: "j2" }, { id: "alice" }] }, true],
     ["a certificate that is revoked", "certificate", { revoked: [{ sub: "alice", before: before(60_000) }] }, false],
-    ["a certificate whose name was revoked before", "certificate", { revoked: [{ sub: "alice", before: before(-60_000) }] }, false],
+    ["a certificate whose name was revoked before it", "certificate", { revoked: [{ sub: "alice", before: before(-60_000) }] }, true],
+    ["a certificate that is revoked by its time", "certificate", { revoked: [{ sub: "alice", before: before(-20_000) }] }, false],
     ["a JWT whose issuer is gone", "jwt", { issuers: [HMAC_ISSUER] }, false],
     [
       "a JWT whose issuer grants something else",

@@ -53,9 +53,9 @@ export function parsed(document: unknown): AuthFile {
 /** What a log said. */
 export type LogLines = { readonly level: string; readonly message: string; readonly fault: unknown }[];
 
-/** A certificate with this common name, and no end. */
-export function lasting(name: string): ClientCertificate {
-  return { name, chain: [], endsAtMs: Infinity };
+/** A certificate with this common name and no end, half a minute old where its age is not given. */
+export function lasting(name: string, ageMs = 30_000): ClientCertificate {
+  return { name, chain: [], beginsAtMs: JWT_NOW_MS - ageMs, endsAtMs: Infinity };
 }
 
 /** An authority on a file of its own, with keys beside it. */

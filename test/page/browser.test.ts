@@ -321,7 +321,7 @@ for (const screen of [DESK, TELEPHONE]) {
       await world.sees(ROWS, "xy");
       await world.until(`${disabled} === '["Fork","Delete","","Append"]'`);
       await world.open("#/s/a");
-      await world.sees(".empty", "The token does not allow that.");
+      await world.sees(".empty", "That is not allowed here.");
       world.hasNoFaults(/favicon|40[13]/);
     });
 

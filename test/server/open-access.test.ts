@@ -13,6 +13,8 @@ function logged() {
   return { warnings, log: { debug() {}, info() {}, warn: (line: string) => void warnings.push(line), error() {} } };
 }
 
+const IDLE = "client certificates give no rights without --auth, and clients without one have all";
+
 const rows: readonly [who: string, settings: Partial<Settings>, isWarned: boolean][] = [
   ["nobody behind a proxy", {}, false],
   ["a trusted proxy", { trustProxy: "loopback" }, true],
@@ -25,8 +27,19 @@ for (const [who, settings, isWarned] of rows)
   test(`${isWarned ? "a" : "no"} warning of open access: ${who}`, () => {
     const { log, warnings } = logged();
     warnOfOpenAccess({ ...defaultSettings(), ...settings }, log);
-    assert.deepEqual(warnings, isWarned ? [WARNING] : []);
+    assert.deepEqual(warnings, [...(settings.clientCa === undefined ? [] : [IDLE]), ...(isWarned ? [WARNING] : [])]);
   });
+
+test("certificates that nobody needs are warned of, where they look as if they kept others out", () => {
+  for (const [settings, expected] of [
+    [{ insecure: true, clientCa: "ca.pem" }, [IDLE]],
+    [{ auth: "auth.json", clientCa: "ca.pem" }, []],
+  ] as const) {
+    const { log, warnings } = logged();
+    warnOfOpenAccess({ ...defaultSettings(), ...settings }, log);
+    assert.deepEqual(warnings, expected);
+  }
+});
 
 test("a server that starts behind a proxy without auth warns of it once", async () => {
   const { log, warnings } = logged();

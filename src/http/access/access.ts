@@ -83,9 +83,6 @@ export class Access {
     if (this.#authority === null) return this.#rates.refusalOf(exchange, null, null);
     const credentials = this.#credentialsOf(exchange);
     if (isProblem(credentials)) return this.#counted(exchange, credentials);
-    const isAmbient = isChange && isByCertificate(credentials);
-    const refused = isAmbient ? this.site.refusalOfOrigin(exchange, true) : null;
-    if (refused !== null) return this.#counted(exchange, refused);
     // The file may change while keys are fetched.
     const changes = this.#liveRights?.changes ?? 0;
     const tooMuch = this.#refusalBeforeVerifying(exchange, this.#authority, credentials);
@@ -114,17 +111,25 @@ export class Access {
     const ticket = readTicket(exchange.target.query);
     if (isProblem(ticket)) return ticket;
     const { authorization } = exchange.headers;
-    return { authorization, ticket: ticket.value, certificate: this.#certificateOf(exchange) };
+    const certificate = this.#certificateOf(exchange);
+    const counts = certificate === null || this.site.refusalOfOrigin(exchange, true) === null;
+    return { authorization, ticket: ticket.value, certificate: counts ? certificate : null };
+  }
+
+  /** Says so where what is missing is a certificate that the browser has added, and does not count for the page. */
+  #explained(exchange: Exchange, refusal: Problem): Problem {
+    if (refusal.code !== "credential-missing" || this.#certificateOf(exchange) === null) return refusal;
+    return this.site.refusalOfOrigin(exchange, true) ?? refusal;
   }
 
   #judge(exchange: Exchange, name: string, found: Authentication, changes: number): Problem | null {
     if ("kind" in found)
-      return this.#rates.refusalOf(exchange, null, null) ?? problem(found.code, { detail: found.detail });
+      return this.#counted(exchange, this.#explained(exchange, problem(found.code, { detail: found.detail })));
     this.#admit(exchange, found, changes);
     const { req, headers } = exchange;
     const right = neededRight(found, { method: req.method ?? "", headers, name, prefix: this.#prefix });
-    if (typeof right === "string") return this.#rates.refusalOf(exchange, found, null) ?? lackOf(found, right);
-    return this.#rates.refusalOf(exchange, found, right);
+    if (typeof right !== "string") return this.#rates.refusalOf(exchange, found, right);
+    return this.#rates.refusalOf(exchange, found, null) ?? this.#explained(exchange, lackOf(found, right));
   }
 
   /** What `exchange` may still do is looked after from then on when it asks for that: small requests do not. */
@@ -140,8 +145,8 @@ export class Access {
     const credentials = this.#credentialsOf(exchange);
     if (isProblem(credentials)) return this.#counted(exchange, credentials);
     return chain(this.#authenticated(exchange, this.#authority, credentials), (found) => {
-      if (isProblem(found)) return found;
-      return found.mayEverywhere("admin") ? null : lackOf(found, "admin");
+      if (isProblem(found)) return this.#explained(exchange, found);
+      return found.mayEverywhere("admin") ? null : this.#explained(exchange, lackOf(found, "admin"));
     });
   }
 
@@ -169,8 +174,8 @@ export class Access {
     if (isProblem(credentials)) return this.#counted(exchange, credentials);
     const { changes } = liveRights;
     return chain(this.#authenticated(exchange, this.#authority, credentials), (found) => {
-      if (isProblem(found)) return found;
-      if (!found.mayAnywhere("list")) return lackOf(found, "list");
+      if (isProblem(found)) return this.#explained(exchange, found);
+      if (!found.mayAnywhere("list")) return this.#explained(exchange, lackOf(found, "list"));
       this.#admit(exchange, found, changes);
       // Looked up name by name, with what the caller may at that moment.
       return {
@@ -192,12 +197,11 @@ export class Access {
     if (refusal !== null) return this.#counted(exchange, refusal);
     const credentials = this.#credentialsOf(exchange);
     if (isProblem(credentials)) return this.#counted(exchange, credentials);
-    const refused = isByCertificate(credentials) ? this.site.refusalOfOrigin(exchange, true) : null;
-    if (refused !== null) return this.#counted(exchange, refused);
     if (this.#authority === null) return problem("unknown-path");
-    return chain(this.#authenticated(exchange, this.#authority, credentials), (found) =>
-      !isProblem(found) && found.id === null ? problem("credential-missing") : found,
-    );
+    return chain(this.#authenticated(exchange, this.#authority, credentials), (found) => {
+      const who = !isProblem(found) && found.id === null ? problem("credential-missing") : found;
+      return isProblem(who) ? this.#explained(exchange, who) : who;
+    });
   }
 
   /** A flood of forged JWTs must not cost a signature each. */
@@ -248,8 +252,4 @@ function mayDo(caller: Caller, operation: Operation, name: string | null): boole
 
 function isAllowed(caller: Caller | null, operation: Operation, name: string): boolean {
   return caller !== null && caller.rightTo(operation, name) !== null;
-}
-
-function isByCertificate({ authorization, ticket, certificate }: Credentials): boolean {
-  return authorization === null && ticket === null && certificate !== null;
 }

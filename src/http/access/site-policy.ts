@@ -1,5 +1,6 @@
 // Keeps other sites' pages from using the server through their visitors' browsers.
 
+import { isIP } from "node:net";
 import { hostMatcher, hostNameOf, isLoopbackName } from "../../net/host-name.js";
 import { isOfUnixSocket } from "../bounds/clients.js";
 import type { CorsPolicy } from "../encoding/cors.js";
@@ -14,6 +15,8 @@ export interface SitePolicyOptions {
   readonly allowHost: string;
   /** Whether requests for other names are refused. */
   readonly checksHosts: boolean;
+  /** Whether the server has shown a certificate for this name on the connection. */
+  readonly isCertifiedFor: (exchange: Exchange, name: string) => boolean;
 }
 
 /**
@@ -24,11 +27,13 @@ export class SitePolicy {
   readonly #cors: CorsPolicy;
   readonly #checksHosts: boolean;
   readonly #isListed: (name: string) => boolean;
+  readonly #isCertifiedFor: SitePolicyOptions["isCertifiedFor"];
   /** The last `Host` that was fine: nearly all requests have the same. */
   #lastHost: string | null = null;
 
-  constructor({ cors, allowHost, checksHosts }: SitePolicyOptions) {
+  constructor({ cors, allowHost, checksHosts, isCertifiedFor }: SitePolicyOptions) {
     this.#cors = cors;
+    this.#isCertifiedFor = isCertifiedFor;
     this.#checksHosts = checksHosts;
     this.#isListed = hostMatcher(allowHost);
   }
@@ -49,28 +54,37 @@ export class SitePolicy {
   }
 
   /**
-   * Why a change that a page asks for is refused; `null` when it may ask, or no page did. With `isAmbient` the browser
-   * has added the credential by itself: then only pages that were named may ask, and our own.
+   * Why what a page asks for is refused; `null` when it may ask, or no page did. With `isAmbient` the browser has added
+   * the credential by itself: then only pages that were named may ask, and our own.
    */
-  refusalOfOrigin({ req, headers }: Exchange, isAmbient = false): Problem | null {
-    const { origin } = headers;
+  refusalOfOrigin(exchange: Exchange, isAmbient = false): Problem | null {
+    const { headers } = exchange;
+    const { origin, host } = headers;
     if (origin === null || (isAmbient ? this.#cors.names(headers) : this.#cors.allows(headers))) return null;
-    if (this.#isOwnPage(origin, headers.host, schemeOf({ req, headers }))) return null;
-    return problem("origin-not-allowed", { detail: "--cors-origin lists the origins that may." });
+    if (host === null || !isOfName(origin, host, schemeOf(exchange))) return problem("origin-not-allowed", FOREIGN);
+    return this.#isCertainlyOurs(exchange, host) ? null : problem("origin-not-allowed", UNSURE);
   }
 
-  /**
-   * Whether a page came from here. Only a name that is certainly ours shows it: a page can rebind its own. Where the
-   * client's connection is TLS, to us or to a proxy, a page that came without is not ours: anybody between could have
-   * sent it.
-   */
-  #isOwnPage(origin: string, host: string | null, scheme: "http" | "https"): boolean {
-    const authority = (scheme === "https" ? /^https:\/\/(.+)$/ : /^https?:\/\/(.+)$/).exec(origin)?.[1];
-    return host !== null && authority === host.toLowerCase() && this.#isOurs(host);
+  /** A page can rebind its own name, but no address, nor one that our certificate has. */
+  #isCertainlyOurs(exchange: Exchange, host: string): boolean {
+    const name = hostNameOf(host);
+    return this.#isOurs(host) || isIP(name) !== 0 || this.#isCertifiedFor(exchange, name);
   }
 
   #isOurs(host: string): boolean {
     const name = hostNameOf(host);
     return isLoopbackName(name) || this.#isListed(name);
   }
+}
+
+const FOREIGN = { detail: "--cors-origin lists the origins that may." };
+const UNSURE = { detail: "Pages of this host may where --allow-host names it: any page could give itself its name." };
+
+/**
+ * Whether a page came from this host. Where the client's connection is TLS, to us or to a proxy, one that came without
+ * did not: anybody between could have sent it.
+ */
+function isOfName(origin: string, host: string, scheme: "http" | "https"): boolean {
+  const authority = (scheme === "https" ? /^https:\/\/(.+)$/ : /^https?:\/\/(.+)$/).exec(origin)?.[1];
+  return authority === host.toLowerCase();
 }

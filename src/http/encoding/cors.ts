@@ -79,9 +79,21 @@ export const PREFLIGHT_HEADERS: readonly string[] = [
   PREFLIGHT_MAX_AGE,
 ];
 
+const BY_ORIGIN = ["Vary", "Origin"];
+/** Lets a page have its browser add a certificate. */
+const WITH_CREDENTIALS = ["Access-Control-Allow-Credentials", "true"];
+
 /** Most loopback origins whose headers are kept; those of more are made each time. */
 const MAX_KEPT = 64;
 const ORIGIN = /^https?:\/\/((?:\[[\dA-Fa-f:.]+\]|[\w.-]+)(?::\d+)?)$/;
+
+/** What else decides on the headers. */
+export interface CorsOptions {
+  /** No page passes on the URL that it was read from, which may hold a ticket. */
+  readonly hidesUrls?: boolean;
+  /** Browsers may have certificates, which they add by themselves: what one adds for a page that was named counts. */
+  readonly hasCertificates?: boolean;
+}
 
 /** What of a request says which page asks. */
 export interface Asking {
@@ -96,23 +108,26 @@ export class CorsPolicy {
   readonly #allowed: "*" | "loopback" | ReadonlySet<string>;
   readonly #byOrigin = new Map<string, CommonHeaders>();
   readonly #forAll: readonly string[];
+  /** To pages that were named. */
+  readonly #forNamed: readonly string[];
   readonly #default: CommonHeaders;
   /** For an answer to an unknown client: it says nothing about a stream, and a page should learn why it was refused. */
   readonly forAnyone: CommonHeaders;
 
   /**
    * `setting` is `*`, `loopback` for the pages of this machine, or origins separated by commas. With `loopback` only
-   * requests for this machine count: in other browsers a page of `localhost` is one of the visitor's machine. With
-   * `hidesUrls` no page passes on the URL that it was read from, which may hold a ticket.
+   * requests for this machine count: in other browsers a page of `localhost` is one of the visitor's machine.
    */
-  constructor(setting: string, hidesUrls = false) {
+  constructor(setting: string, { hidesUrls = false, hasCertificates = false }: CorsOptions = {}) {
     const security = hidesUrls ? [...SECURITY, "Referrer-Policy", "no-referrer"] : SECURITY;
-    this.forAnyone = new CommonHeaders([...security, ...allowing("*")]);
+    // A certificate counts for some pages and not for others.
+    this.forAnyone = new CommonHeaders([...security, ...(hasCertificates ? BY_ORIGIN : []), ...allowing("*")]);
     const isListed = setting !== "*" && setting !== "loopback";
     const listed = isListed ? setting.split(",").map((origin) => origin.trim().toLowerCase()) : [];
     this.#allowed = isListed ? new Set(listed) : setting;
     // The answer depends on who asks: a cache must not give one origin's to another.
-    this.#forAll = [...security, "Vary", "Origin"];
+    this.#forAll = [...security, ...BY_ORIGIN];
+    this.#forNamed = hasCertificates && isListed ? [...this.#forAll, ...WITH_CREDENTIALS] : this.#forAll;
     this.#default = setting === "*" ? this.forAnyone : new CommonHeaders(this.#forAll);
     for (const origin of listed) this.#byOrigin.set(origin, this.#allowing(origin));
   }
@@ -147,7 +162,7 @@ export class CorsPolicy {
   }
 
   #allowing(origin: string): CommonHeaders {
-    return new CommonHeaders([...this.#forAll, ...allowing(origin)]);
+    return new CommonHeaders([...this.#forNamed, ...allowing(origin)]);
   }
 }
 

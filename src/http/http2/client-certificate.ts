@@ -29,13 +29,18 @@ function readCertificate(socket: TLSSocket): ClientCertificate | null {
   // Of several common names Node makes a list.
   const subject: unknown = peer.subject;
   const name: unknown = typeof subject === "object" && subject !== null ? Reflect.get(subject, "CN") : null;
-  const endsAtMs = Date.parse(peer.valid_to);
   return {
     name: socket.authorized && typeof name === "string" ? name : "",
     chain: chainOf(peer),
-    // A time that can't be read is past.
-    endsAtMs: Number.isNaN(endsAtMs) ? 0 : endsAtMs,
+    beginsAtMs: timeOf(peer.valid_from),
+    endsAtMs: timeOf(peer.valid_to),
   };
+}
+
+/** A time that can't be read is long past. */
+function timeOf(text: string): number {
+  const ms = Date.parse(text);
+  return Number.isNaN(ms) ? 0 : ms;
 }
 
 function chainOf(peer: DetailedPeerCertificate): X509Certificate[] {

@@ -14,6 +14,9 @@ const WARN_DAYS = 14;
 /** Of one that is made for days, the last part of its life. */
 const WARN_SHARE = 1 / 4;
 
+/** A key that is encrypted, in both of its forms (RFC 1421, 4.6.1.1; RFC 7468, 11). */
+const ENCRYPTED = /^(?:-----BEGIN ENCRYPTED PRIVATE KEY|Proc-Type: *4, *ENCRYPTED)/m;
+
 /** The server's certificate and its key, in PEM, and checked. */
 export interface Certificate {
   readonly cert: string;
@@ -36,9 +39,13 @@ export class CertificateError extends Error {}
 export async function readCertificate(files: Pick<TlsFiles, "cert" | "key">): Promise<Certificate> {
   const [cert, key] = await Promise.all([read(files.cert), read(files.key)]);
   const parsed = parse(files.cert, () => new X509Certificate(cert));
+  if (ENCRYPTED.test(key))
+    throw new CertificateError(
+      `Cannot use ${files.key}: it has a passphrase, which openssl pkey -in … -out … takes off`,
+    );
   const privateKey = parse(files.key, () => createPrivateKey(key));
   if (!parsed.checkPrivateKey(privateKey))
-    throw new CertificateError(`The key in ${files.key} is not that of the certificate in ${files.cert}`);
+    throw new CertificateError(`The key in ${files.key} is not that of the first certificate in ${files.cert}`);
   // All that the chain has beside its first certificate, and what OpenSSL finds too weak.
   parse(files.cert, () => createSecureContext({ cert, key }));
   return { cert, key, beginsAtMs: Date.parse(parsed.validFrom), endsAtMs: Date.parse(parsed.validTo) };
@@ -76,11 +83,12 @@ function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
-/** Whether the end of a certificate is worth a warning at `nowMs`; `null` for not yet. */
+/** What of a certificate's time is worth a warning at `nowMs`; `null` for nothing. */
 export function warningOf(
   { beginsAtMs, endsAtMs }: Pick<Certificate, "beginsAtMs" | "endsAtMs">,
   nowMs: number,
-): "soon" | "over" | null {
+): "early" | "soon" | "over" | null {
+  if (beginsAtMs > nowMs) return "early";
   if (endsAtMs <= nowMs) return "over";
   const beforeMs = Math.min(WARN_DAYS * DAY_MS, (endsAtMs - beginsAtMs) * WARN_SHARE);
   return endsAtMs - nowMs < beforeMs ? "soon" : null;

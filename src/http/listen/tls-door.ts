@@ -22,8 +22,13 @@ const FAILURES: ReadonlyMap<string | undefined, TlsFailure> = new Map([
   ["ECONNRESET", "left"],
   ["ERR_TLS_HANDSHAKE_TIMEOUT", "left"],
 ]);
-const OWN_END = { soon: "the TLS certificate ends soon", over: "the TLS certificate has expired" } as const;
+const OWN_END = {
+  early: "the TLS certificate does not hold yet",
+  soon: "the TLS certificate ends soon",
+  over: "the TLS certificate has expired",
+} as const;
 const AUTHORITY_END = {
+  early: "an authority of clients does not hold yet",
   soon: "an authority of clients ends soon",
   over: "an authority of clients has expired",
 } as const;
@@ -233,14 +238,15 @@ export class TlsDoor {
     this.#warnOfEnds();
   }
 
-  /** Warns of what ends soon, or has ended; and again each day, and when the next one has. */
+  /** Warns of what ends soon, has ended, or has not begun; and again each day, and when the next one has ended. */
   #warnOfEnds(): void {
     const { clock, log, files } = this.#options;
     const nowMs = clock.nowMs();
     const ends = endsOf(this.#identity, files);
     for (const { lines, file, beginsAtMs, endsAtMs, name } of ends) {
       const warning = warningOf({ beginsAtMs, endsAtMs }, nowMs);
-      if (warning !== null) log.warn(lines[warning], { file, ...name, endsAt: dateOf(endsAtMs) });
+      const when = warning === "early" ? { beginsAt: dateOf(beginsAtMs) } : { endsAt: dateOf(endsAtMs) };
+      if (warning !== null) log.warn(lines[warning], { file, ...name, ...when });
     }
     const nextMs = Math.min(DAY_MS, ...ends.map(({ endsAtMs }) => endsAtMs - nowMs).filter((ms) => ms > 0));
     this.#endsTimer?.cancel();

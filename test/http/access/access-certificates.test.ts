@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { writeFileSync } from "node:fs";
-import type { IncomingMessage } from "node:http";
+import type { IncomingHttpHeaders, IncomingMessage } from "node:http";
 import { connect } from "node:http2";
 import { Agent, request, type RequestOptions } from "node:https";
 import { join } from "node:path";
@@ -27,7 +27,7 @@ type Ask = (
   method: string,
   target: string,
   options?: { as?: string | readonly string[]; by?: typeof AUTHORITY; headers?: Record<string, string>; body?: string },
-) => Promise<{ status: number; text: string }>;
+) => Promise<{ status: number; text: string; headers: IncomingHttpHeaders }>;
 
 /** A server whose clients may have certificates: `users/NAME/…` is their own. */
 async function start(
@@ -41,7 +41,8 @@ async function start(
   file.grantCertificates([{ streams: ["users/{sub}/**"], allow: OPERATIONS }]);
   file.grantPublic(forAll);
   file.write();
-  const { cert, key } = AUTHORITY.issue({ names: ["localhost"], commonName: "localhost" });
+  const names = ["localhost", "own.example", "*.wild.example", "192.0.2.1"];
+  const { cert, key } = AUTHORITY.issue({ names, commonName: "localhost" });
   const paths = { tlsCert: join(dir, "cert.pem"), tlsKey: join(dir, "key.pem"), clientCa: join(dir, "ca.pem") };
   writeFileSync(paths.tlsCert, cert);
   writeFileSync(paths.tlsKey, key, { mode: 0o600 });
@@ -50,11 +51,12 @@ async function start(
   const { port } = server;
   const ask: Ask = async (method, target, { as, by = AUTHORITY, headers = {}, body } = {}) => {
     const own = as === undefined ? {} : by.issue({ names: [], commonName: as, client: true });
-    const options = { host: "localhost", port, method, path: `/v1/stream/${target}`, ca: AUTHORITY.ca, agent: false, headers };
+    const path = target.startsWith("/") ? target : `/v1/stream/${target}`;
+    const options = { host: "localhost", port, method, path, ca: AUTHORITY.ca, agent: false, headers };
     const sent = request({ ...options, ...own, servername: "localhost" });
     sent.end(body);
     const [answer] = (await once(sent, "response")) as [IncomingMessage]; // the event's
-    return { status: answer.statusCode ?? 0, text: await text(answer) };
+    return { status: answer.statusCode ?? 0, text: await text(answer), headers: answer.headers };
   };
   return { ask, file, server };
 }
@@ -125,6 +127,52 @@ describe("a client certificate", () => {
     }
   });
 
+  const foreign = { Origin: "https://example.com" };
+  test("lets no page of another site read anything that is not public: some browsers add it to each request", async (context) => {
+    const { ask } = await start(context, "auto", {}, [{ streams: ["news"], allow: ["read", "create"] }]);
+    await ask("PUT", "users/alice/a", { as: "alice", headers: { "Content-Type": "text/plain" }, body: "secret" });
+    assert.equal((await ask("PUT", "news", { headers: { "Content-Type": "text/plain" } })).status, 201);
+    for (const target of ["users/alice/a", "users/alice/a?offset=-1&live=sse", "__ds/streams", "/metrics"]) {
+      const { status, text, headers } = await ask("GET", target, { as: "alice", headers: foreign });
+      assert.equal(status, 403, `${target}: ${text}`);
+      assert.match(text, /"code":"origin-not-allowed"/);
+      assert.match(String(headers.vary), /Origin|\*/, "what a cache has for our own pages is not for others");
+    }
+    const facts = await ask("GET", "__ds/ui/facts", { as: "alice", headers: foreign });
+    assert.doesNotMatch(facts.text, /alice/);
+    assert.equal((await ask("GET", "news", { as: "alice", headers: foreign })).status, 200);
+    const own = await ask("GET", "users/alice/a", { as: "alice" });
+    assert.deepEqual([own.text, own.headers.vary, own.headers["access-control-allow-credentials"]], ["secret", "*", undefined]);
+  });
+
+  test("lets pages that are named use it, and have the browser add it", async (context) => {
+    const { ask } = await start(context, "https://example.com");
+    await ask("PUT", "users/alice/a", { as: "alice", headers: { ...foreign, "Content-Type": "text/plain" }, body: "x" });
+    for (const answer of [
+      await ask("GET", "users/alice/a", { as: "alice", headers: foreign }),
+      await ask("OPTIONS", "users/alice/a", { headers: { ...foreign, "Access-Control-Request-Method": "PUT" } }),
+    ]) {
+      const { "access-control-allow-credentials": credentials, "access-control-allow-origin": origin } = answer.headers;
+      assert.deepEqual([origin, credentials], ["https://example.com", "true"]);
+    }
+    const other = await ask("GET", "users/alice/a", { as: "alice", headers: { Origin: "https://other.example" } });
+    assert.deepEqual([other.status, other.headers["access-control-allow-credentials"]], [403, undefined]);
+  });
+
+  for (const [host, status] of [
+    ["own.example", 201],
+    ["OWN.example:4437", 201],
+    ["192.0.2.1:4437", 201],
+    ["a.wild.example", 403],
+    ["rebound.example", 403],
+  ] as const)
+    test(`${status === 201 ? "lets" : "does not let"} a page of ${host} use it, by the names of the server's certificate`, async (context) => {
+      const { ask } = await start(context);
+      const headers = { ...change.headers, Host: host, Origin: `https://${host.toLowerCase()}` };
+      const answer = await ask("PUT", "users/alice/a", { ...change, headers });
+      assert.equal(answer.status, status, answer.text);
+    });
+
   test("counts until it ends, and so does what was asked for with it", async (context) => {
     const { server, ask } = await start(context);
     const asAlice = { as: "alice", headers: { "Content-Type": "text/plain" } };
@@ -170,20 +218,22 @@ describe("a client certificate", () => {
   });
 
   for (const version of ["1.1", "2"])
-    for (const [scheme, status] of [
-      ["https", 201],
-      ["http", 403],
+    for (const [scheme, name, status] of [
+      ["https", "streams.example", 201],
+      ["http", "streams.example", 403],
+      ["https", "own.example", 201],
+      ["http", "own.example", 403],
     ] as const)
-      test(`${status === 201 ? "lets" : "does not let"} pages of its name by ${scheme}: HTTP/${version}`, async (context) => {
-        const { ask, server } = await start(context, "auto", { allowHost: "streams.example" });
-        const headers = { "Content-Type": "text/plain", Origin: `${scheme}://streams.example` };
+      test(`${status === 201 ? "lets" : "does not let"} pages of ${name} by ${scheme}: HTTP/${version}`, async (context) => {
+        const { ask, server } = await start(context, "auto", name === "own.example" ? {} : { allowHost: name });
+        const headers = { "Content-Type": "text/plain", Origin: `${scheme}://${name}` };
         if (version === "1.1") {
-          const sent = { as: "alice", headers: { ...headers, Host: "streams.example" }, body: "x" };
+          const sent = { as: "alice", headers: { ...headers, Host: name }, body: "x" };
           return assert.equal((await ask("PUT", "users/alice/a", sent)).status, status);
         }
         const own = AUTHORITY.issue({ names: [], commonName: "alice", client: true });
         const session = connect(`https://localhost:${server.port}`, { ca: AUTHORITY.ca, ...own });
-        const sent = { headers: { ...headers, ":authority": "streams.example" }, body: "x" };
+        const sent = { headers: { ...headers, ":authority": name }, body: "x" };
         const answer = await askOver2(session, "PUT", "users/alice/a", sent);
         session.destroy();
         assert.equal(answer.status, status, answer.body);

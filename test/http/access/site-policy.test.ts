@@ -183,10 +183,16 @@ describe("a page may change something", () => {
     });
   }
 
-  test("a rebound name makes no page one of ours, with --insecure", async (context) => {
+  test("a rebound name makes no page one of ours, with --insecure; an address does, which nobody can rebind", async (context) => {
     const server = await startServer(context, { ...BY_DEFAULT, insecure: true });
-    const headers = { Host: "rebound.example", Origin: "http://rebound.example" };
-    assert.equal((await server.send("PUT", "a", { headers })).status, 403);
+    const put = (Host: string, Origin: string) => server.send("PUT", encodeURIComponent(Host), { headers: { Host, Origin } });
+    const rebound = await put("rebound.example", "http://rebound.example");
+    assert.equal(rebound.status, 403);
+    assert.match(rebound.text, /where --allow-host names it/);
+    assert.match((await put("192.0.2.1", "http://192.0.2.2")).text, /--cors-origin lists the origins that may/);
+    assert.equal((await put("192.0.2.1:4437", "http://192.0.2.1:4437")).status, 201);
+    assert.equal((await put("[2001:db8::1]", "http://[2001:db8::1]")).status, 201);
+    assert.equal((await put("192.0.2.1:4437", "http://192.0.2.1:4438")).status, 403);
   });
 
   test("a preflight lists methods and headers to anybody, and lets in only who may", async (context) => {
@@ -212,7 +218,7 @@ describe("a page may change something", () => {
 });
 
 describe("a Host is not looked at", () => {
-  const policy = new SitePolicy({ cors: new CorsPolicy("*"), allowHost: "", checksHosts: true });
+  const policy = new SitePolicy({ cors: new CorsPolicy("*"), allowHost: "", checksHosts: true, isCertifiedFor: () => false });
   const refusalFor = (socket: object): string | null => {
     const exchange = { req: { socket }, headers: { host: "rebound.example" } };
     return policy.refusalOfHost(exchange as Exchange)?.code ?? null; // all that it looks at
@@ -226,7 +232,8 @@ describe("a Host is not looked at", () => {
 });
 
 describe("a page of the server's own name", () => {
-  const policy = new SitePolicy({ cors: new CorsPolicy("https://other.example"), allowHost: "streams.example", checksHosts: false });
+  const cors = new CorsPolicy("https://other.example");
+  const policy = new SitePolicy({ cors, allowHost: "streams.example", checksHosts: false, isCertifiedFor: () => false });
   const TLS = { encrypted: true };
   for (const [origin, socket, forwardedProto, isAllowed] of [
     ["https://streams.example", {}, null, true],

@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { createPrivateKey } from "node:crypto";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
@@ -12,6 +13,11 @@ function file(text: string): string {
   const path = join(tempDir(), "file.pem");
   writeFileSync(path, text);
   return path;
+}
+
+/** A private key, locked by a passphrase. */
+function encrypted(key: string, type: "pkcs8" | "sec1"): string {
+  return createPrivateKey(key).export({ type, format: "pem", cipher: "aes-128-cbc", passphrase: "open" }).toString();
 }
 
 test("a certificate and its key are read, with beginning and end of the certificate", async () => {
@@ -34,7 +40,12 @@ test("files that can't be used are refused with their names", async () => {
   const { cert, key } = authority.issue();
   const [certFile, keyFile] = [file(cert), file(key)];
   const cases = [
-    [{ cert: certFile, key: file(authority.issue().key) }, /^The key in .* is not that of the certificate in /],
+    [{ cert: certFile, key: file(authority.issue().key) }, /^The key in .* is not that of the first certificate in /],
+    [
+      { cert: certFile, key: file(encrypted(key, "pkcs8")) },
+      /^Cannot use .*: it has a passphrase, which openssl pkey -in … -out … takes off$/,
+    ],
+    [{ cert: certFile, key: file(encrypted(key, "sec1")) }, /^Cannot use .*: it has a passphrase, /],
     [{ cert: certFile, key: "/nowhere/key.pem" }, /^Cannot read \/nowhere\/key\.pem: /],
     [{ cert: file("text"), key: keyFile }, /^Cannot use .*file\.pem: /],
     [{ cert: certFile, key: file(cert) }, /^Cannot use .*file\.pem: /],
@@ -47,6 +58,11 @@ test("files that can't be used are refused with their names", async () => {
     ["/nowhere/ca.pem", /^Cannot read \/nowhere\/ca\.pem: /],
   ] as const)
     await assert.rejects(readAuthorities(path), (error) => error instanceof CertificateError && message.test(error.message));
+});
+
+test("a certificate that does not hold yet is warned of", () => {
+  const certificate = { beginsAtMs: 1000, endsAtMs: 1000 + 90 * DAY_MS };
+  assert.deepEqual([warningOf(certificate, 999), warningOf(certificate, 1000)], ["early", null]);
 });
 
 test("a certificate that ends within 14 days, or in the last quarter of a shorter life, or has ended, is warned of", () => {

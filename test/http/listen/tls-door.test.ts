@@ -307,7 +307,7 @@ describe("a TLS door", () => {
   });
 
   test("warns of a key that every user of the machine may read", async () => {
-    const { cert, key } = authority.issue();
+    const { cert, key } = authority.issue({ from: LONG_AGO });
     const [files, { log, lines }] = [{ cert: join(tempDir(), "cert.pem"), key: join(tempDir(), "key.pem"), clientCa: null }, keptLog()];
     writeFileSync(files.cert, cert);
     writeFileSync(files.key, key, { mode: 0o644 });

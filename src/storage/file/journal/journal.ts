@@ -196,7 +196,7 @@ export class Journal {
   async close(): Promise<void> {
     this.#stopped = true;
     while (this.#writing) await new Promise<void>((resolve) => (this.#idle = resolve));
-    await allEnded([this.#supply.close(), this.#active?.close()]);
+    await allEnded([this.#supply.close(), this.#left?.close(), this.#active?.close()]);
   }
 
   #schedule(): void {
@@ -389,7 +389,10 @@ export class Journal {
 
   async #writeEmptyFrame(file: JournalFile): Promise<void> {
     const { frame } = this.#encoder.encodeEmpty(file, this.#batch);
-    await file.file.write(frame, 0);
+    await file.file.write(frame, 0).catch(async (error: unknown) => {
+      await file.close().catch(() => undefined); // that there is no frame says more
+      throw error;
+    });
     this.#batch += 1;
     file.offset = this.#encoder.endOf(0, frame);
   }

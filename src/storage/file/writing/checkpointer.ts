@@ -12,6 +12,7 @@ import type { StreamFiles } from "../segments/stream-files.js";
 
 /** A journal file that is no longer written. */
 export interface SealedFile extends DoneFile {
+  /** Again does nothing more. */
   close(): Promise<void>;
 }
 
@@ -76,7 +77,11 @@ export class Checkpointer {
       () => files.syncDirectory(layout.journal),
     ];
     try {
-      for (const step of steps) if (!(await this.#complete(step, file))) return;
+      for (const step of steps) {
+        if (await this.#complete(step, file)) continue;
+        await file.close().catch(() => undefined); // the engine ends already, for a reason that was told
+        return;
+      }
     } finally {
       journal.checkpointAt(null);
     }

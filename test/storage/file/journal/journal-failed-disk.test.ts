@@ -2,8 +2,8 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { bytesOf, recordOf } from "../../../helpers/engine.js";
 import { fileRooms } from "../../../helpers/file-rooms.js";
-import { journalContent, openJournal } from "../../../helpers/open-journal.js";
-import { Barrier, diskError } from "../../../helpers/watched-files.js";
+import { fill, journalContent, openJournal } from "../../../helpers/open-journal.js";
+import { Barrier, diskError, JOURNAL } from "../../../helpers/watched-files.js";
 
 describe("a disk that fails", () => {
   test("is told once, and everything handed in later fails", async (t) => {
@@ -20,6 +20,17 @@ describe("a disk that fails", () => {
     assert.deepEqual(rooms.told, ["a storage-unavailable", "b storage-unavailable", "batch"]);
     assert.equal(rooms.faults.length, 1);
     assert.equal(stream.pending, 0);
+  });
+
+  test("in the first frame of a file is no reason to leave that before it open", async () => {
+    const rooms = fileRooms();
+    const journal = rooms.journal();
+    await journal.open();
+    rooms.files.gate = ({ kind, path }) => (kind === "writeThen" && path.endsWith("2.journal") ? diskError("EIO") : undefined);
+    await fill(rooms, journal, rooms.stream(), () => rooms.faults.length > 0);
+    await journal.close();
+    assert.ok(rooms.files.count("open", JOURNAL) >= 4);
+    assert.equal(rooms.files.count("close", JOURNAL), rooms.files.count("open", JOURNAL));
   });
 
   test("stops what waits, while what is on its way settles as it ends", async (t) => {

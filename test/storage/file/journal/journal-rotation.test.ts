@@ -7,7 +7,7 @@ import { recordOf } from "../../../helpers/engine.js";
 import { fileRooms, type FileRooms } from "../../../helpers/file-rooms.js";
 import { fill, journalContent, journalWithoutFreeFiles, openJournal, pour } from "../../../helpers/open-journal.js";
 import { fillingOf } from "../../../helpers/journal-filling.js";
-import { Barrier, diskError } from "../../../helpers/watched-files.js";
+import { Barrier, diskError, JOURNAL } from "../../../helpers/watched-files.js";
 
 describe("rotation", () => {
   test("a full file is sealed once the next holds a frame, and the batches go on", async (t) => {
@@ -199,6 +199,22 @@ describe("rolling on purpose", () => {
     assert.equal(sealed?.sequence, 1);
     assert.deepEqual(journalContent(rooms, 1), { batches: [1, 2], payloads: ["before"] });
     assert.deepEqual(journalContent(rooms, 2), { batches: [3, 4], payloads: ["after"] });
+  });
+
+  test("leaves no file open where the next one has no room for its empty frame", async () => {
+    const rooms = fileRooms();
+    const journal = rooms.journal();
+    await journal.open();
+    journal.enqueue(rooms.entry(rooms.stream(), "before"));
+    await journal.drain();
+    let writes = 0;
+    rooms.files.gate = ({ kind, path }) =>
+      // The zeros are written first.
+      kind === "write" && path.endsWith("2.journal") && (writes += 1) === 2 ? diskError("ENOSPC") : undefined;
+    await assert.rejects(journal.roll(), { code: "ENOSPC" });
+    await journal.close();
+    assert.equal(rooms.files.count("open", JOURNAL), 4);
+    assert.equal(rooms.files.count("close", JOURNAL), 4);
   });
 
   test("before it was opened there is nothing to seal", async () => {

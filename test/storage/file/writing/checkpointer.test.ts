@@ -326,6 +326,18 @@ describe("a checkpoint", () => {
     await made.add(file);
     assert.ok(existsSync(file.path));
     assert.equal(faults.length, 1);
+    assert.ok(rooms.told.includes("close 1"));
+    await end();
+  });
+
+  test("that fails at a file that can't be closed either tells the first fault only", async () => {
+    const rooms = fileRooms();
+    const { checkpointer: made, seal, faults, end } = await checkpointer(rooms);
+    const stream = rooms.stream();
+    rooms.advance(stream, bytesOf(10));
+    rooms.files.gate = ({ kind, path }) => (kind === "sync" && path.endsWith(".seg") ? diskError("EIO") : undefined);
+    await made.add({ ...seal(1, [stream]), close: () => Promise.reject(diskError("EBADF")) });
+    assert.match(faults.map(String).join(), /^Error: EIO[^,]*$/);
     await end();
   });
 
@@ -338,6 +350,7 @@ describe("a checkpoint", () => {
     const files = [seal(1, streams), seal(2, streams)];
     await Promise.all(files.map((file) => made.add(file)));
     assert.ok(files.every(({ path }) => existsSync(path)));
+    assert.ok(rooms.told.includes("close 1") && rooms.told.includes("close 2"), rooms.told.join());
     await end();
   });
 });

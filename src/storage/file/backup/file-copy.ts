@@ -159,16 +159,14 @@ async function copyFrom(
   if (source === null) return "missing";
   try {
     const target = await files.open(to, "write");
+    tally.keptBytes += begun.length;
     try {
-      const crc = await copyRange(from, source, target, begun, wanted.length);
+      const crc = await copyRange(from, source, target, begun, wanted.length, tally);
       if (crc !== wanted.crc) return "damaged";
       if ((await target.size()) > wanted.length) await target.truncate(wanted.length);
       return "changed";
     } finally {
-      await target.sync();
-      await target.close();
-      tally.copiedBytes += wanted.length - begun.length;
-      tally.keptBytes += begun.length;
+      await target.sync().finally(() => target.close());
     }
   } finally {
     await source.close();
@@ -182,6 +180,7 @@ async function copyRange(
   target: OpenFile,
   begun: Extent,
   end: number,
+  tally: Tally,
 ): Promise<number> {
   let { length: position, crc } = begun;
   const buffer = Buffer.allocUnsafe(Math.min(STEP_BYTES, Math.max(1, end - position)));
@@ -193,6 +192,7 @@ async function copyRange(
     await target.write(bytes, position);
     crc = crc32(bytes, crc);
     position += count;
+    tally.copiedBytes += count;
   }
   return position === end ? crc : -1;
 }

@@ -93,18 +93,51 @@ test("what is new of a sealed file is copied, though what was copied before can'
   assert.deepEqual(readdirSync(dir).sort(), ["a.seg", "backup.seg"]);
 });
 
+test("what a file that ends too early does not have is not counted as copied", async () => {
+  const dir = tempDir();
+  const [from, to] = [join(dir, "a.seg"), join(dir, "backup.seg")];
+  writeFileSync(from, "what was");
+  const wanted = { length: BYTES.length, crc: crc32(BYTES) };
+  const tally = new Tally();
+  const copy = copyGrowing(systemFiles(false), { from, to, wanted, known: null, isSealed: false, isDoubted: false }, tally);
+  assert.equal(await copy, "damaged");
+  assert.deepEqual([tally.copiedBytes, tally.keptBytes], [8, 0]);
+});
+
+test("a copy that can't be made permanent is closed all the same", async () => {
+  const dir = tempDir();
+  const [from, to] = [join(dir, "a.seg"), join(dir, "backup.seg")];
+  writeFileSync(from, BYTES);
+  const wanted = { length: BYTES.length, crc: crc32(BYTES) };
+  const closed: string[] = [];
+  const files = filesWith((path, file) => ({
+    sync: () => (path === to ? Promise.reject(diskError("EIO")) : file.sync()),
+    close: () => (closed.push(path), file.close()),
+  }));
+  const copy = copyGrowing(files, { from, to, wanted, known: null, isSealed: false, isDoubted: false }, new Tally());
+  await assert.rejects(copy, { code: "EIO" });
+  assert.deepEqual(closed, [to, from]);
+});
+
 /** Files of which the first bytes of some can't be read. */
 function withoutBeginning(...paths: readonly string[]): SystemFiles {
+  return filesWith((path, file) => ({
+    read: async (buffer, offset, length, position) => {
+      if (paths.includes(path) && position < 8) throw diskError("EIO");
+      return file.read(buffer, offset, length, position);
+    },
+  }));
+}
+
+/** Files of which `changed` does some things in another way. */
+function filesWith(changed: (path: string, file: OpenFile) => Partial<OpenFile>): SystemFiles {
   const real = systemFiles(false);
   return {
     ...real,
     open: async (path: string, mode: OpenMode): Promise<OpenFile> => {
       const file = await real.open(path, mode);
-      const read: OpenFile["read"] = async (buffer, offset, length, position) => {
-        if (paths.includes(path) && position < 8) throw diskError("EIO");
-        return file.read(buffer, offset, length, position);
-      };
-      return new Proxy(file, { get: (target, name) => (name === "read" ? read : bound(target, name)) });
+      const own = changed(path, file);
+      return new Proxy(file, { get: (target, name) => Reflect.get(own, name) ?? bound(target, name) });
     },
   };
 }

@@ -14,7 +14,7 @@ export interface FileStorageOptions extends StreamFilesOptions {
   /** A stream begins a new segment at about this size, or when the first byte of the last is this old. */
   readonly segmentBytes: number;
   readonly segmentAgeMs?: number;
-  /** The most that a file of the journal takes. */
+  /** The most that a file of the journal takes, but for a record longer than a quarter of that. */
   readonly journalBytes: number;
   /** What one takes while checkpoints keep up; only tests know better than the engine. */
   readonly journalSmallBytes?: number;

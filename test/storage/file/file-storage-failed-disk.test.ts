@@ -148,6 +148,8 @@ describe("a disk that fails", () => {
   test("what is on its way when a background operation fails still settles as it ends", async () => {
     const engine = await openEngine();
     const stream = await created(engine.storage, "s");
+    // One frame more, and the next file is made.
+    for (let index = 0; index < 8; index += 1) await append(engine.storage, stream, bytesOf(1500, index));
     const disk = new Barrier();
     engine.files.gate = ({ kind, path }) =>
       kind === "write" && JOURNAL.test(path) ? diskError("EIO") : kind === "writeThen" ? disk.opened : undefined;

@@ -14,7 +14,7 @@ import {
 import type { FileStream } from "../memory/file-stream.js";
 import type { Position } from "../../storage.js";
 
-/** A frame ends before the record that would make it longer than this, unless that is its first. */
+/** The longest frame, where files are large enough. */
 const MAX_FRAME_BYTES = 1024 * 1024;
 /** What a record has beside its payload, and who its stream and its companion's are, with the longest names. */
 const MAX_HEADS_BYTES = 64 * 1024;
@@ -24,6 +24,8 @@ const FREEING: ReadonlySet<JournalEntry["kind"]> = new Set([RecordKind.delete, R
 
 /** Packs entries into frames. One frame at a time: the buffer is used again for the next. */
 export class FrameEncoder {
+  /** The most bytes of a frame: it ends before the record that would make it longer, unless that is its first. */
+  readonly maxFrameBytes: number;
   readonly #directoryId: Buffer;
   readonly #syncs: boolean;
   #buffer = Buffer.allocUnsafeSlow(INITIAL_BUFFER_BYTES);
@@ -31,22 +33,21 @@ export class FrameEncoder {
   #end = FRAME_HEADER_BYTES;
   #records = 0;
 
-  /** `syncs`: a file keeps its allocated length whatever comes, so its frames vouch for it. */
-  constructor(directoryId: Buffer, syncs: boolean) {
+  /**
+   * `syncs`: a file keeps its allocated length whatever comes, so its frames vouch for it. Files take `fileBytes` at
+   * most: a frame has a quarter of these at most, as is left for the last one.
+   */
+  constructor(directoryId: Buffer, syncs: boolean, fileBytes: number) {
     this.#directoryId = directoryId;
     this.#syncs = syncs;
-  }
-
-  /** The most bytes that a frame takes when no single record is longer. */
-  get maxFrameBytes(): number {
-    return MAX_FRAME_BYTES;
+    this.maxFrameBytes = Math.min(MAX_FRAME_BYTES, Math.floor(fileBytes / 4));
   }
 
   /** The most bytes that the next frame of `queue` takes: its first record is taken however long that is. */
   longestFrameOf(queue: readonly JournalEntry[]): number {
     const first = queue.find(writesRecord);
     const payloadBytes = first === undefined || first.bypassed !== null ? 0 : first.change.payload.length;
-    return Math.max(MAX_FRAME_BYTES, payloadBytes + MAX_HEADS_BYTES);
+    return Math.max(this.maxFrameBytes, payloadBytes + MAX_HEADS_BYTES);
   }
 
   /** Whether all that `queue` has to write makes room, and the first of it fits into what the file has on disk. */
@@ -90,7 +91,7 @@ export class FrameEncoder {
     const identity = identityFor(entry.stream, file);
     const companionIdentity = companion === null ? null : identityFor(companion.stream, file);
     const length = lengthOf(entry, identity) + (companion === null ? 0 : lengthOf(companion, companionIdentity));
-    if (this.#records > 0 && this.#end + length > MAX_FRAME_BYTES) return false;
+    if (this.#records > 0 && this.#end + length > this.maxFrameBytes) return false;
     this.#reserve(this.#end, length);
     this.#put(entry, identity, file);
     if (companion !== null) this.#put(companion, companionIdentity, file);

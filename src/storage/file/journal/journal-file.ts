@@ -58,7 +58,7 @@ export function limitBytes(sizeBytes: number, maxFrameBytes: number, bypassedByt
 /** Which file it is, and how long. */
 export interface JournalFileSizes {
   readonly sequence: number;
-  /** It never grows beyond these. */
+  /** It grows beyond these only for a record longer than a quarter of them: where names are long, and files small. */
   readonly limitBytes: number;
   /** So much of it is zeros when it is opened. */
   readonly readyBytes: number;
@@ -127,7 +127,7 @@ export class JournalFile {
     this.#limitBytes = limitBytes;
   }
 
-  /** Whether a frame of `length` bytes may be written now, without growing the file. */
+  /** Whether a frame of `length` bytes may be written now: over zeros that are there, or once all of them are. */
   hasRoom(length: number): boolean {
     return this.isAllocated || this.fits(length + reserveBytes(this.#limitBytes));
   }

@@ -11,7 +11,7 @@ import type { EngineParts } from "../disk/engine-state.js";
 
 /** Where a supply of journal files goes on, and who hears of it. */
 export interface JournalSupplyOptions {
-  /** No file grows beyond these. */
+  /** No file grows beyond these, but for a record longer than a quarter of them. */
   readonly fileBytes: number;
   /** What they take while checkpoints keep up. */
   readonly smallBytes: number;

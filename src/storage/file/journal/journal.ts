@@ -59,7 +59,7 @@ export class Journal {
   constructor(parts: EngineParts, options: JournalOptions) {
     this.#parts = parts;
     this.#options = options;
-    this.#encoder = new FrameEncoder(options.directoryId, options.fsync);
+    this.#encoder = new FrameEncoder(options.directoryId, options.fsync, options.fileBytes);
     this.#refusal = new JournalRefusal(parts);
     this.#takingBack = parts.state.retry();
     this.#supply = new JournalSupply(parts, {

@@ -10,6 +10,8 @@ import { bytesOf, configOf, recordOf } from "../../../helpers/engine.js";
 import { tempDir } from "../../../helpers/temp-dir.js";
 import { WatchedFiles } from "../../../helpers/watched-files.js";
 
+const FILE_BYTES = 64 * 1024 * 1024;
+
 async function journalFile(sequence = 5): Promise<JournalFile> {
   const files = new WatchedFiles();
   const path = join(tempDir(), "j");
@@ -44,7 +46,7 @@ function recordsIn(frame: Buffer | null): JournalRecord[] {
 }
 
 test("a stream's first record in a file says what its handle means, the next ones only use it", async (t) => {
-  const encoder = new FrameEncoder(Buffer.alloc(8, 1), false);
+  const encoder = new FrameEncoder(Buffer.alloc(8, 1), false, FILE_BYTES);
   const file = await journalFile();
   t.after(() => file.close());
   const [one, two] = [streamOf("one"), streamOf("two")];
@@ -69,7 +71,7 @@ test("a stream's first record in a file says what its handle means, the next one
 });
 
 test("a new file binds its streams again", async (t) => {
-  const encoder = new FrameEncoder(Buffer.alloc(8), false);
+  const encoder = new FrameEncoder(Buffer.alloc(8), false, FILE_BYTES);
   const [old, file] = [await journalFile(4), await journalFile(5)];
   t.after(async () => [await old.close(), await file.close()]);
   const stream = streamOf("s");
@@ -84,7 +86,7 @@ test("a new file binds its streams again", async (t) => {
 });
 
 test("barriers and void entries are taken without a record", async (t) => {
-  const encoder = new FrameEncoder(Buffer.alloc(8), false);
+  const encoder = new FrameEncoder(Buffer.alloc(8), false, FILE_BYTES);
   const file = await journalFile();
   t.after(() => file.close());
   const stream = streamOf("s");
@@ -96,7 +98,7 @@ test("barriers and void entries are taken without a record", async (t) => {
 });
 
 test("a frame takes as many entries as it should, and more until one of them is a record", async (t) => {
-  const encoder = new FrameEncoder(Buffer.alloc(8), false);
+  const encoder = new FrameEncoder(Buffer.alloc(8), false, FILE_BYTES);
   const file = await journalFile();
   t.after(() => file.close());
   const stream = streamOf("s");
@@ -108,7 +110,7 @@ test("a frame takes as many entries as it should, and more until one of them is 
 });
 
 test("a frame ends before the record that would make it too long, unless that is its first", async (t) => {
-  const encoder = new FrameEncoder(Buffer.alloc(8), false);
+  const encoder = new FrameEncoder(Buffer.alloc(8), false, FILE_BYTES);
   const file = await journalFile();
   t.after(() => file.close());
   const stream = streamOf("s");
@@ -123,8 +125,22 @@ test("a frame ends before the record that would make it too long, unless that is
   assert.equal(recordsIn(huge.frame)[0]?.change.payload.length, 3_000_000);
 });
 
+test("a frame takes a quarter of a small file at most, unless its first record takes more", async (t) => {
+  const encoder = new FrameEncoder(Buffer.alloc(8), false, 64 * 1024);
+  const file = await journalFile();
+  t.after(() => file.close());
+  assert.equal(encoder.maxFrameBytes, 16 * 1024);
+  const stream = streamOf("s");
+  const entry = (bytes: number): JournalEntry => entryOf(stream, { change: recordOf(bytesOf(bytes)) });
+  const small = Array.from({ length: 400 }, () => entry(3000));
+  const { taken, frame } = encoder.encode(small, Infinity, file, 1);
+  assert.equal(taken, 5);
+  assert.ok(frame !== null && frame.length <= encoder.maxFrameBytes);
+  assert.equal(encoder.encode([entry(20_000), entry(1)], Infinity, file, 2).taken, 1);
+});
+
 test("a bypassed payload is counted, and only its length and CRC are written", async (t) => {
-  const encoder = new FrameEncoder(Buffer.alloc(8), false);
+  const encoder = new FrameEncoder(Buffer.alloc(8), false, FILE_BYTES);
   const file = await journalFile();
   t.after(() => file.close());
   const { frame } = encoder.encode(
@@ -139,7 +155,7 @@ test("a bypassed payload is counted, and only its length and CRC are written", a
 });
 
 test("an empty frame only counts a batch", async (t) => {
-  const encoder = new FrameEncoder(Buffer.alloc(8), false);
+  const encoder = new FrameEncoder(Buffer.alloc(8), false, FILE_BYTES);
   const file = await journalFile();
   t.after(() => file.close());
   const { frame } = encoder.encodeEmpty(file, 9);
@@ -155,7 +171,7 @@ test("a frame tells how many handles its file has given out, and for how long it
     [true, Math.floor(1e6 / 512) * 512],
     [false, 0],
   ] as const) {
-    const { frame } = new FrameEncoder(Buffer.alloc(8), syncs).encode(
+    const { frame } = new FrameEncoder(Buffer.alloc(8), syncs, FILE_BYTES).encode(
       [entryOf(streamOf("one")), entryOf(streamOf("two"))],
       Infinity,
       file,

@@ -133,19 +133,14 @@ describe("a full disk", () => {
     const stream = rooms.stream();
     const disk = new Barrier();
     rooms.files.gate = ({ kind }) => (kind === "write" ? diskError("ENOSPC") : kind === "writeThen" ? disk.opened : undefined);
-    for (let index = 0; index < 17; index += 1)
-      journal.enqueue(rooms.entry(stream, `${index}`, { change: recordOf(bytesOf(3000, index)) }));
+    journal.enqueue(rooms.entry(stream, "first", { change: recordOf(bytesOf(51_000)) }));
     await rooms.files.idle();
     journal.enqueue(rooms.entry(stream, "behind"));
     assert.equal(journal.refusal.rejection, null);
     disk.open();
     await journal.drain();
     const ends = rooms.told.filter((line) => / (durable|storage-full)$/.test(line));
-    assert.deepEqual(
-      ends.slice(0, 17),
-      Array.from({ length: 17 }, (_, index) => `${index} durable`),
-    );
-    assert.equal(ends[17], "behind storage-full");
+    assert.deepEqual(ends, ["first durable", "behind storage-full"]);
     assert.equal(journal.refusal.rejection, "storage-full");
     rooms.files.gate = null;
   });

@@ -1,9 +1,10 @@
 import assert from "node:assert/strict";
-import { readdirSync, writeFileSync } from "node:fs";
+import { readdirSync, statSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { describe, test } from "node:test";
 import type { FileStream } from "../../../../src/storage/file/memory/file-stream.js";
 import type { Journal } from "../../../../src/storage/file/journal/journal.js";
-import { recordOf } from "../../../helpers/engine.js";
+import { bytesOf, recordOf, SMALL } from "../../../helpers/engine.js";
 import { fileRooms, type FileRooms } from "../../../helpers/file-rooms.js";
 import { fill, journalContent, journalWithoutFreeFiles, openJournal, pour } from "../../../helpers/open-journal.js";
 import { fillingOf } from "../../../helpers/journal-filling.js";
@@ -29,12 +30,26 @@ describe("rotation", () => {
     const journal = await openJournal(t, rooms, { sealed: (file) => void sealed.push(file.path) });
     const stream = rooms.stream();
     await fill(rooms, journal, stream, () => sealed.length === 3);
-    const ends = await pour(rooms, journal, stream, 40);
-    assert.ok(ends.settled < 40, `${ends.settled} of 40 settled`);
+    const ends = await pour(rooms, journal, stream, 20);
+    assert.ok(ends.settled < 20, `${ends.settled} of 20 settled`);
     assert.ok(readdirSync(rooms.layout.journal).length <= 5);
     await journal.retire(sealed[0] ?? "");
     await rooms.files.idle();
-    assert.equal(ends.settled, 40);
+    assert.equal(ends.settled, 20);
+  });
+
+  test("no file grows longer than it may, however much comes at once", async (t) => {
+    const rooms = fileRooms();
+    const sealed: string[] = [];
+    const journal = await openJournal(t, rooms, { sealed: (file) => void sealed.push(file.path) });
+    const stream = rooms.stream();
+    for (let index = 0; index < 40; index += 1)
+      journal.enqueue(rooms.entry(stream, `${index}`, { change: recordOf(bytesOf(3000, index)) }));
+    await journal.drain();
+    await rooms.files.idle();
+    assert.equal(sealed.length, 2);
+    for (const name of readdirSync(rooms.layout.journal))
+      assert.equal(statSync(join(rooms.layout.journal, name)).size, SMALL.journalBytes, name);
   });
 
   test("the last file that there may be fills no faster than the checkpoint goes on", async (t) => {

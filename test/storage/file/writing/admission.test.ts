@@ -317,12 +317,12 @@ describe("admission", () => {
           ? disk.opened.then(() => (code === null ? undefined : Promise.reject(diskError(code))))
           : undefined;
       put(stream, "large", 4096);
-      for (let index = 0; index < 16; index += 1) put(stream, "behind", 4095);
-      assert.equal(admission.admit(64 * MIB - 17 * 4096 + 16), null);
-      assert.equal(admission.admit(64 * MIB - 17 * 4096 + 17), "overloaded");
+      for (let index = 0; index < 8; index += 1) put(stream, "behind", 4095);
+      assert.equal(admission.admit(64 * MIB - 9 * 4096 + 8), null);
+      assert.equal(admission.admit(64 * MIB - 9 * 4096 + 9), "overloaded");
       disk.open();
       await rooms.files.idle();
-      assert.equal(rooms.told.length, 17);
+      assert.equal(rooms.told.length, 9);
       assert.equal(admission.admit(65 * MIB), null);
       rooms.told.length = 0;
     }

@@ -303,7 +303,7 @@ describe("deleting", () => {
   });
 
   for (const hasFork of [false, true]) {
-    test(`that fails with what it waited for fails what comes to wait for it${hasFork ? ", also where forks hold the name" : ""}`, async (t) => {
+    test(`that fails after what it waited for fails what comes to wait for it${hasFork ? ", also where forks hold the name" : ""}`, async (t) => {
       const { engine, registry } = await registryOf(t);
       await registry.create("s", createOf({ text: "kept" }));
       if (hasFork)
@@ -311,7 +311,7 @@ describe("deleting", () => {
       const disk = new Barrier();
       let frames = 0;
       engine.files.gate = ({ kind, path }) => {
-        if (kind === "writeThen") return (frames += 1) === 1 ? diskError("ENOSPC") : undefined;
+        if (kind === "writeThen") return (frames += 1) === 2 ? undefined : diskError("ENOSPC");
         return kind === "write" && path.endsWith(".seg") ? disk.opened : undefined;
       };
       const outcomes: (CreateOutcome | AppendOutcome | DeleteOutcome | Promise<CreateOutcome | AppendOutcome | DeleteOutcome>)[] = [

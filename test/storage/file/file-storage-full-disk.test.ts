@@ -224,13 +224,13 @@ describe("a full disk", () => {
     }
   });
 
-  test("a deletion that fails with what it waited for leaves the stream", async (t) => {
+  test("a deletion that fails after what it waited for leaves the stream", async (t) => {
     const { storage, files, clock } = await openFor(t);
     const stream = await created(storage, "s", "kept");
     const disk = new Barrier();
     let frames = 0;
     files.gate = ({ kind, path }) => {
-      if (kind === "writeThen" && JOURNAL.test(path)) return (frames += 1) === 1 ? diskError("ENOSPC") : undefined;
+      if (kind === "writeThen" && JOURNAL.test(path)) return (frames += 1) === 2 ? undefined : diskError("ENOSPC");
       return kind === "write" && SEGMENT.test(path) ? disk.opened : undefined;
     };
     const outcomes = [append(storage, stream, "a"), append(storage, stream, bytesOf(5000)), remove(storage, stream)];

@@ -1,4 +1,4 @@
-import type { JournalEntry } from "./journal-entry.js";
+import { makesRoom, type JournalEntry } from "./journal-entry.js";
 import type { JournalFile } from "./journal-file.js";
 import {
   alignUp,
@@ -19,8 +19,6 @@ const MAX_FRAME_BYTES = 1024 * 1024;
 /** What a record has beside its payload, and who its stream and its companion's are, with the longest names. */
 const MAX_HEADS_BYTES = 64 * 1024;
 const INITIAL_BUFFER_BYTES = 64 * 1024;
-/** These take nothing but their record, and let files go. */
-const FREEING: ReadonlySet<JournalEntry["kind"]> = new Set([RecordKind.delete, RecordKind.softDelete, RecordKind.trim]);
 
 /** Packs entries into frames. One frame at a time: the buffer is used again for the next. */
 export class FrameEncoder {
@@ -54,7 +52,7 @@ export class FrameEncoder {
   fitsReserve(file: JournalFile | null, queue: readonly JournalEntry[]): boolean {
     const entries = queue.filter(writesRecord);
     const [first] = entries;
-    if (file === null || first === undefined || !entries.every(({ kind }) => FREEING.has(kind))) return false;
+    if (file === null || first === undefined || !entries.every(makesRoom)) return false;
     const { companion } = first;
     const ofCompanion = companion === null ? 0 : lengthOf(companion, identityFor(companion.stream, file));
     return file.fits(FRAME_HEADER_BYTES + lengthOf(first, identityFor(first.stream, file)) + ofCompanion);

@@ -8,7 +8,7 @@ import type { FileStream } from "../memory/file-stream.js";
 import type { EngineParts } from "../disk/engine-state.js";
 import { isDiskFull } from "../disk/files.js";
 import { FrameEncoder, writesRecord } from "./frame-encoder.js";
-import type { JournalEntry, JournalListener } from "./journal-entry.js";
+import { giveBack, type JournalEntry, type JournalListener } from "./journal-entry.js";
 import { limitBytes, type JournalFile } from "./journal-file.js";
 import { JournalRefusal } from "./journal-refusal.js";
 import { JournalSupply, type JournalSupplyOptions, type JournalUsage } from "./journal-supply.js";
@@ -31,7 +31,8 @@ const FULL_RETRY_MS = 1000;
 
 /**
  * The write-ahead log that all streams share. What arrives while one batch is synced makes up the next: one write and
- * one sync, however many streams. Entries settle in the order in which they were submitted.
+ * one sync, however many streams. Entries settle in the order in which they were submitted; on a full disk those that
+ * make room settle after those that fail.
  */
 export class Journal {
   readonly #parts: EngineParts;
@@ -324,19 +325,15 @@ export class Journal {
     this.#parts.state.fail(error);
   }
 
-  /** Fails `entries` and all that wait behind them: they were decided on what these would have done. */
+  /** Fails `entries` and all behind them, decided on what these would have done; what makes room is yet written. */
   #fail(entries: JournalEntry[], how: Settlement): void {
-    const failing = [...entries, ...this.#queue];
-    this.#queue = [];
-    for (const entry of failing) {
-      this.#queuedBytes -= entry.change.payload.length;
-      entry.stream.pending -= 1;
-      entry.companion?.stream.unbind();
-    }
-    for (const stream of new Set(failing.map((entry) => entry.stream))) stream.unreserve();
+    const { failing, spared } = giveBack([...entries, ...this.#queue], how);
+    this.#queue = spared;
+    for (const { change } of failing) this.#queuedBytes -= change.payload.length;
     for (const entry of failing) entry.settle?.(how);
     this.#listener?.batchSettled();
     this.#becomeIdle();
+    this.#schedule();
   }
 
   /** The file for the next frame; `null` when there is none yet: whoever makes it goes on. */

@@ -11,7 +11,7 @@ import { isBusy, isDiskFull } from "../disk/files.js";
 import type { Flusher } from "../segments/flusher.js";
 import { emptyChange } from "../journal/frame-encoder.js";
 import type { Journal } from "../journal/journal.js";
-import type { JournalEntry } from "../journal/journal-entry.js";
+import { makesRoom, renewed, type JournalEntry } from "../journal/journal-entry.js";
 import { RecordKind, type RecordKindCode } from "../format/record.js";
 import type { DiskSpace } from "../disk/disk-space.js";
 import type { StreamFiles } from "../segments/stream-files.js";
@@ -138,10 +138,12 @@ export class Admission {
       this.#heldBytes -= length;
       next();
     };
-    const go = (): void => leave(() => journal.enqueue(entry));
-    // A touch does not depend on what failed, unless that was the creation.
+    // A touch, and what makes room, do not depend on what failed, unless that was the creation.
+    const isFree = (): boolean => (entry.kind === RecordKind.touch || makesRoom(entry)) && !entry.stream.deleted;
+    const go = (): void => leave(() => journal.enqueue(isFree() ? renewed(entry) : entry));
     const fail = (how: Settlement): void => {
-      if (entry.kind === RecordKind.touch && !entry.stream.deleted) go();
+      // The deletion of a damaged stream is decided in another way.
+      if (isFree() && !(how === "stream-damaged" && makesRoom(entry))) go();
       else leave(() => entry.settle?.(how));
     };
     held.push({ go, fail });

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { writeFileSync } from "node:fs";
 import { describe, test } from "node:test";
+import { RecordKind } from "../../../../src/storage/file/format/record.js";
 import { bytesOf, recordOf, rollAt } from "../../../helpers/engine.js";
 import { fileRooms } from "../../../helpers/file-rooms.js";
 import { fillUntilOneWaits, journalContent, journalWithoutFreeFiles, openJournal } from "../../../helpers/open-journal.js";
@@ -37,6 +38,69 @@ describe("a full disk", () => {
     await journal.drain();
     assert.equal(journal.refusal.rejection, null);
     assert.deepEqual(journalContent(rooms, 1), { batches: [1, 2], payloads: ["d"] });
+  });
+
+  test("fails no deletion and no trim beside what it fails, or behind: they make room", async (t) => {
+    const rooms = fileRooms();
+    const journal = await openJournal(t, rooms);
+    const [one, two, three] = [rooms.stream("one"), rooms.stream("two"), rooms.stream("three")];
+    const disk = new Barrier();
+    rooms.files.gate = ({ kind }) => (kind === "writeThen" ? disk.opened.then(() => Promise.reject(diskError("ENOSPC"))) : undefined);
+    journal.enqueue(rooms.entry(one, "a"));
+    journal.enqueue(rooms.entry(one, "trim", { kind: RecordKind.trim, change: recordOf("") }));
+    await rooms.files.idle();
+    journal.enqueue(rooms.entry(two, "b"));
+    journal.enqueue(rooms.entry(two, "delete", { kind: RecordKind.delete, change: recordOf("") }));
+    journal.enqueue(rooms.entry(three, "keep", { kind: RecordKind.softDelete, change: recordOf("") }));
+    journal.enqueue(rooms.entry(three, "c"));
+    rooms.files.gate = ({ kind }) => (kind === "read" ? (rooms.told.push("takes back"), undefined) : undefined);
+    disk.open();
+    await journal.drain();
+    assert.deepEqual(
+      rooms.told.filter((line) => !line.startsWith("apply")),
+      [
+        ...["takes back", "a storage-full", "b storage-full", "c storage-full", "batch"],
+        ...["trim durable", "delete durable", "keep durable", "batch"],
+      ],
+    );
+    assert.deepEqual([one.pending, two.pending, three.pending, journal.queuedBytes], [0, 0, 0, 0]);
+  });
+
+  test("fails a deletion that finds no room without an append either", async (t) => {
+    const rooms = fileRooms();
+    const journal = await openJournal(t, rooms);
+    const [one, two] = [rooms.stream("one"), rooms.stream("two")];
+    rooms.files.gate = ({ kind }) => (kind === "writeThen" ? diskError("ENOSPC") : undefined);
+    journal.enqueue(rooms.entry(one, "a"));
+    journal.enqueue(rooms.entry(two, "delete", { kind: RecordKind.delete, change: recordOf("") }));
+    await journal.drain();
+    assert.deepEqual(rooms.told, ["a storage-full", "batch", "delete storage-full", "batch"]);
+    assert.equal(two.pending, 0);
+  });
+
+  test("fails the deletion of a stream whose creation it fails, or that was decided on what failed before", async (t) => {
+    const rooms = fileRooms();
+    const journal = await openJournal(t, rooms);
+    const [one, two] = [rooms.stream("one"), rooms.stream("two")];
+    rooms.files.gate = ({ kind }) => (kind === "writeThen" ? diskError("ENOSPC") : undefined);
+    journal.enqueue(rooms.entry(one, "create", { kind: RecordKind.create }));
+    journal.enqueue(rooms.entry(one, "delete", { kind: RecordKind.delete, change: recordOf("") }));
+    journal.enqueue(rooms.entry(two, "outdated", { kind: RecordKind.delete, change: recordOf(""), generation: -1 }));
+    await journal.drain();
+    assert.deepEqual(rooms.told, ["create storage-full", "delete storage-full", "outdated storage-full", "batch"]);
+  });
+
+  test("that lets no checkpoint free a file takes a deletion that waits for one beside appends", async (t) => {
+    const rooms = fileRooms();
+    const { journal, stream } = await journalWithoutFreeFiles(t, rooms);
+    await fillUntilOneWaits(rooms, journal, stream);
+    journal.enqueue(rooms.entry(rooms.stream("other"), "delete", { kind: RecordKind.delete, change: recordOf("") }));
+    rooms.told.length = 0;
+    rooms.state.emit("blocked", diskError("ENOSPC"));
+    await journal.drain();
+    const ends = rooms.told.filter((line) => / (durable|storage-full)$/.test(line));
+    assert.deepEqual(ends, [" storage-full", "delete durable"]);
+    assert.equal(journal.refusal.rejection, "storage-full");
   });
 
   for (const { name, skewMs } of SKEWS) {

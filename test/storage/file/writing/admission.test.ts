@@ -236,6 +236,66 @@ describe("a large payload that fails", () => {
   });
 });
 
+describe("a deletion behind a large payload", () => {
+  interface Deletion extends TestAdmission {
+    readonly rooms: FileRooms;
+    readonly stream: FileStream;
+    delete(): void;
+  }
+
+  async function deletion(): Promise<Deletion> {
+    const rooms = fileRooms();
+    const made = await admissionOf(rooms);
+    const stream = rooms.stream();
+    const settle = (how: Settlement): void => void rooms.told.push(`delete ${how}`);
+    return { ...made, rooms, stream, delete: () => made.admission.put(stream, RecordKind.delete, recordOf(""), settle) };
+  }
+
+  test("that finds no room goes on: it makes some", async () => {
+    const { rooms, stream, journal, put, delete: remove } = await deletion();
+    rooms.files.gate = ({ kind, path }) => (kind === "write" && SEGMENT.test(path) ? diskError("ENOSPC") : undefined);
+    put(stream, "large", 5000);
+    put(stream, "behind", 10);
+    remove();
+    await rooms.files.idle();
+    assert.deepEqual(rooms.told, ["large storage-full", "behind storage-full", "delete durable"]);
+    await journal.close();
+  });
+
+  test("whose place what failed before it took along goes on, too", async () => {
+    const { rooms, stream, journal, put, delete: remove } = await deletion();
+    const disk = new Barrier();
+    rooms.files.gate = ({ kind, path }) => {
+      if (kind === "writeThen") return diskError("ENOSPC");
+      return kind === "write" && SEGMENT.test(path) ? disk.opened : undefined;
+    };
+    put(stream, "small", 10);
+    put(stream, "large", 5000);
+    remove();
+    await rooms.files.idle();
+    rooms.files.gate = null;
+    disk.open();
+    await rooms.files.idle();
+    assert.deepEqual(rooms.told, ["small storage-full", "large storage-full", "delete durable"]);
+    await journal.close();
+  });
+
+  test("that was the creation, or shows damage, fails with it", async () => {
+    for (const [code, how] of [
+      ["ENOSPC", "storage-full"],
+      ["EACCES", "stream-damaged"],
+    ] as const) {
+      const { rooms, stream, admission, journal, delete: remove } = await deletion();
+      rooms.files.gate = ({ kind, path }) => (kind === "open" && SEGMENT.test(path) ? diskError(code) : undefined);
+      admission.put(stream, RecordKind.create, recordOf(bytesOf(5000)), () => void (stream.deleted = how === "storage-full"));
+      remove();
+      await rooms.files.idle();
+      assert.deepEqual(rooms.told, [`delete ${how}`]);
+      await journal.close();
+    }
+  });
+});
+
 describe("a barrier", () => {
   test("on a stream at rest settles at once", async () => {
     const rooms = fileRooms();

@@ -119,7 +119,10 @@ export class NameLog {
     }
   }
 
-  /** Runs after all before it. When it fails there is no file any more, and `otherwise` is the result. */
+  /**
+   * Runs after all before it. When it fails, `otherwise` is the result, and nothing more is written to the file unless
+   * all of it is replaced: the next start judges by its batch whether it counts.
+   */
   #next<T>(otherwise: T, run: () => Promise<T>): Promise<T> {
     const { state } = this.#options;
     const ran = this.#last

@@ -1,6 +1,6 @@
 import { allEnded } from "../disk/all-ended.js";
 import type { FileStream } from "../memory/file-stream.js";
-import { isDiskFull, type Files, type OpenFile } from "../disk/files.js";
+import { writeOrCutOff, type Files, type OpenFile } from "../disk/files.js";
 import type { Lack } from "../disk/disk-space.js";
 
 /**
@@ -160,13 +160,8 @@ export class JournalFile {
 
   async #allocate(): Promise<void> {
     const { offset, length } = this.nextAllocation;
-    try {
-      await this.#plainFile.write(ZEROS.subarray(0, length), offset);
-    } catch (error) {
-      // What there was room for goes back: the checkpoint that frees the journal needs it more.
-      if (isDiskFull(error)) await this.#plainFile.truncate(offset);
-      throw error;
-    }
+    // What there was room for goes back: the checkpoint that frees the journal needs it more.
+    await writeOrCutOff(this.#plainFile, ZEROS.subarray(0, length), offset);
     await this.#plainFile.sync();
     this.#allocatedBytes += length;
   }

@@ -101,9 +101,8 @@ export class Creations {
 
   #createNew(name: string, command: CreateCommand, base: FoundBase | null): MaybePromise<CreateOutcome> {
     const { fork, ttlSeconds, expiresAtMs } = command;
-    const lacked = this.#registry.streams.makeRoomForStream();
-    if (lacked instanceof Promise) return lacked.then((refused) => refused ?? this.#create(name, command, base));
-    if (lacked !== null) return lacked;
+    if (this.#registry.streams.makeRoomForStream() !== null)
+      return this.#registry.streams.whenLeft().then((refused) => refused ?? this.#create(name, command, base));
     const nowMs = this.#registry.context.clock.nowMs();
     if (fork === null) {
       const contentType = command.contentType ?? DEFAULT_CONTENT_TYPE;

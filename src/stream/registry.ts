@@ -12,6 +12,7 @@ import {
   refusalOfFault,
   refuseRejected,
   refuseSettled,
+  TOO_MANY_STREAMS,
   type AnswerAppend,
   type CreateOutcome,
   type DeleteOutcome,
@@ -323,7 +324,6 @@ export class Registry {
   #removed(stream: Stream, hasForks: boolean): void {
     stream.phase = hasForks ? "kept" : "gone";
     if (!hasForks) this.#streams.drop(stream);
-    stream.deleted();
   }
 
   /** The deletion failed: the stream lives on, unless its creation has failed too. */
@@ -374,7 +374,7 @@ export class Registry {
       const lacked = isToGo ? null : this.#streams.makeRoomToLoad(stored.state.producers?.size ?? 0);
       // Where storage has to keep it in memory anyway, it can be used.
       if (lacked === null || !storage.release(stored)) return this.#addLoaded(stored);
-      const refused = await lacked;
+      const refused = lacked === TOO_MANY_STREAMS ? await this.#streams.whenLeft() : lacked;
       if (refused !== null) return refused;
     }
   }

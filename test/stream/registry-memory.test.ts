@@ -4,7 +4,7 @@ import { Stream } from "../../src/stream/loaded/stream.js";
 import { TOUCH_INTERVAL_MS } from "../../src/stream/rules/expiry.js";
 import type { Refused } from "../../src/stream/rules/outcome.js";
 import { appendByName } from "../helpers/append.js";
-import { openEngine, reopen } from "../helpers/engine.js";
+import { crashAndRecover, openEngine, reopen } from "../helpers/engine.js";
 import { Barrier, diskError } from "../helpers/watched-files.js";
 import { appendOf, createOf, find, gist, isThere, registryOf, registryOn, soFar, textOf } from "../helpers/registries.js";
 
@@ -74,6 +74,69 @@ describe("memory", () => {
       assert.ok(evicted > 0);
       assert.equal(await isThere(registry, "absent"), false);
       assert.equal(gist(await registry.delete("s0")), "deleted");
+    });
+
+    test("streams that are read while they leave stay, and others leave for those who wait", async (t) => {
+      const { engine, registry, barrier } = await fill(t);
+      const more = Array.from({ length: 30 }, (_, index) => registry.create(`m${index}`, createOf()));
+      assert.deepEqual(new Set(await soFar(engine, more)), new Set(["waiting"]));
+      for (let index = 0; index < 40; index += 1) await find(registry, `s${index}`);
+      barrier.open();
+      assert.deepEqual(new Set((await Promise.all(more)).map(gist)), new Set(["created"]));
+    });
+
+    test("each deletion makes room for one of those who wait", async (t) => {
+      const { engine, registry, barrier } = await fill(t);
+      const more = Array.from({ length: 10 }, (_, index) => registry.create(`m${index}`, createOf()));
+      for (let index = 0; index < 10; index += 1) assert.equal(gist(await registry.delete(`s${190 + index}`)), "deleted");
+      const gists = await soFar(engine, more);
+      const loaded = registry.loadedCount;
+      barrier.open();
+      assert.deepEqual([new Set(gists), loaded], [new Set(["created"]), 200]);
+    });
+
+    test("those that storage keeps in memory anyway take nobody's place in the queue", async (t) => {
+      // All of them are in the one journal file, and nowhere else.
+      const large = { journalBytes: 16 * 1024 * 1024, segmentBytes: 1024 * 1024, journalBypassBytes: 1024 * 1024 };
+      const first = await openEngine(large);
+      const before = registryOn(first).registry;
+      await Promise.all(Array.from({ length: 1300 }, (_, index) => before.create(`s${index}`, createOf())));
+      before.stop();
+      const { engine, registry } = await registryOf(t, { maxLoadedStreams: 100 }, await crashAndRecover(first, large));
+      const barrier = new Barrier();
+      engine.files.gate = ({ kind, path }) => (kind === "rename" && path.includes("meta.json") ? barrier.opened : undefined);
+      for (let index = 0; index < 1300; index += 1) assert.ok(await isThere(registry, `s${index}`));
+      const creation = registry.create("more", createOf());
+      assert.deepEqual(await soFar(engine, [creation]), ["waiting"]);
+      barrier.open();
+      assert.equal(gist(await creation), "created");
+    });
+
+    test("streams that loaded forks need stay, and others leave", async (t) => {
+      const { engine, registry } = await registryOf(t, { maxLoadedStreams: 50 });
+      const fork = { offset: null, place: null, subOffset: 0 };
+      for (let index = 0; index < 50; index += 1) await registry.create(`s${index}`, createOf({ text: "x" }));
+      for (let index = 0; index < 50; index += 1) {
+        const forked = await registry.create(`f${index}`, createOf({ contentType: null, fork: { ...fork, source: `s${index}` } }));
+        assert.equal(gist(forked), "created");
+      }
+      await engine.files.idle();
+      const more = Array.from({ length: 200 }, (_, index) => registry.create(`m${index}`, createOf()));
+      assert.deepEqual(new Set((await Promise.all(more)).map(gist)), new Set(["created"]));
+    });
+
+    test("and all are in use, one search tells all who come within a tenth of a second", async (t) => {
+      const { engine, registry } = await registryOf(t, { maxLoadedStreams: 100 });
+      for (let index = 0; index < 200; index += 1) {
+        await registry.create(`s${index}`, createOf());
+        (await find(registry, `s${index}`)).retain();
+      }
+      assert.equal(gist(await registry.create("first", createOf())), "overloaded");
+      (await find(registry, "s0")).release();
+      assert.equal(gist(await registry.create("soon", createOf())), "overloaded");
+      engine.clock.advance(100);
+      await engine.files.idle();
+      assert.equal(gist(await registry.create("later", createOf())), "created");
     });
 
     test("1,024 requests wait, and others are refused", async (t) => {
@@ -150,6 +213,7 @@ describe("memory", () => {
       await engine.files.idle();
       // It is still too many, but now they leave, and who asks waits for one; at first those stay whose use is noted by that.
       assert.equal(await isThere(registry, "s9"), isWritten);
+      engine.clock.advance(100);
       await engine.files.idle();
       for (const name of names) {
         assert.equal(await textOf(registry, name), name);

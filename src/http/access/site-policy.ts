@@ -85,6 +85,9 @@ const UNSURE = { detail: "Pages of this host may where --allow-host names it: an
  * did not: anybody between could have sent it.
  */
 function isOfName(origin: string, host: string, scheme: "http" | "https"): boolean {
-  const authority = (scheme === "https" ? /^https:\/\/(.+)$/ : /^https?:\/\/(.+)$/).exec(origin)?.[1];
-  return authority === host.toLowerCase();
+  const [, kind = "", authority = ""] = /^(https?):\/\/(.+)$/.exec(origin.toLowerCase()) ?? [];
+  if (authority === "" || (scheme === "https" && kind === "http")) return false;
+  // Some proxies write out what is meant.
+  const port = kind === "https" ? /:443$/ : /:80$/;
+  return authority.replace(port, "") === host.toLowerCase().replace(port, "");
 }

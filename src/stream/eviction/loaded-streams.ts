@@ -15,6 +15,8 @@ const EVICTED_AT_ONCE = 8;
 const MAX_LEAVING = 32;
 /** Requests that wait for one of them to have left; others are refused. */
 const MAX_WAITING = 1024;
+/** Where none can leave, nobody waits for so long. */
+const REFUSAL_MS = 100;
 const IDLE_BURST = 64;
 
 /** The limits of what may be in memory, and what eviction works with. */
@@ -42,9 +44,12 @@ export class LoadedStreams {
   /** The streams that are being evicted, and how many producers they have. */
   readonly #leaving = new Set<Stream>();
   #leavingProducers = 0;
-  /** Requests that wait until a stream has left; called with whether one has. */
-  readonly #waiting: ((hasLeft: boolean) => void)[] = [];
+  /** Requests that wait until a stream has left; told `null` when one has. */
+  readonly #waiting: ((refused: Refused | null) => void)[] = [];
   #isSearching = false;
+  /** How many streams are still looked at for them before they are refused. */
+  #looks = 0;
+  #refusesUntilMs = -Infinity;
   #timer: Timer | null = null;
   #stopped = false;
 
@@ -104,6 +109,9 @@ export class LoadedStreams {
     if (this.#streams.get(stream.name) === stream) this.#streams.delete(stream.name);
     this.producers.forget(stream);
     this.#left(stream);
+    this.#looks = 2 * this.#streams.size;
+    this.#refusesUntilMs = -Infinity;
+    if (!this.#isFull) this.#waiting.shift()?.(null);
   }
 
   /** Starts the rounds that evict idle streams. */
@@ -117,28 +125,32 @@ export class LoadedStreams {
   }
 
   /** The same as {@link makeRoomForStream} for a stream that is on disk, with so many producers. */
-  makeRoomToLoad(producers: number): MaybePromise<Refused | null> {
-    const lacked = this.makeRoomForStream();
-    if (lacked !== null) return lacked;
-    return this.makeRoomForProducers(producers) ? null : TOO_MANY_PRODUCERS;
+  makeRoomToLoad(producers: number): Refused | null {
+    return this.makeRoomForStream() ?? (this.makeRoomForProducers(producers) ? null : TOO_MANY_PRODUCERS);
+  }
+
+  /** Starts to evict an idle stream when there are too many; returns why not one more may be in memory now. */
+  makeRoomForStream(): Refused | null {
+    if (this.#streams.size - this.#leaving.size >= this.#options.maxLoadedStreams) this.#evictOne(this.#allHand);
+    // One that begins to leave may stay after all: on a full disk it can't be written to its files.
+    return this.#isFull ? TOO_MANY_STREAMS : null;
   }
 
   /**
-   * Starts to evict an idle stream when there are too many. `null` where one more may be in memory now. Else why not,
-   * or a promise of that: with `null` another has left, and whoever asked begins again.
+   * Resolves once a stream has left, for whoever {@link makeRoomForStream} had no room for, to begin again; to why
+   * there is no hope of that where none can leave, or too many wait.
    */
-  makeRoomForStream(): MaybePromise<Refused | null> {
-    const { maxLoadedStreams } = this.#options;
-    const { size } = this.#streams;
-    if (size - this.#leaving.size >= maxLoadedStreams) this.#evictOne(this.#allHand);
-    // One that begins to leave may stay after all: on a full disk it can't be written to its files.
-    if (size < 2 * maxLoadedStreams) return null;
-    if (this.#waiting.length >= MAX_WAITING) return TOO_MANY_STREAMS;
-    const left = new Promise<Refused | null>((resolve) =>
-      this.#waiting.push((hasLeft) => resolve(hasLeft ? null : TOO_MANY_STREAMS)),
-    );
+  whenLeft(): Promise<Refused | null> {
+    if (this.#waiting.length >= MAX_WAITING || this.#options.clock.nowMs() < this.#refusesUntilMs)
+      return Promise.resolve(TOO_MANY_STREAMS);
+    if (this.#waiting.length === 0) this.#looks = 2 * this.#streams.size;
+    const left = new Promise<Refused | null>((resolve) => this.#waiting.push(resolve));
     void this.#serveWaiting();
     return left;
+  }
+
+  get #isFull(): boolean {
+    return this.#streams.size >= 2 * this.#options.maxLoadedStreams;
   }
 
   /**
@@ -148,14 +160,16 @@ export class LoadedStreams {
   async #serveWaiting(): Promise<void> {
     if (this.#isSearching) return;
     this.#isSearching = true;
-    let looks = 2 * this.#streams.size;
-    while (looks > 0 && this.#leaving.size < Math.min(this.#waiting.length, MAX_LEAVING)) {
+    while (this.#looks > 0 && this.#leaving.size < Math.min(this.#waiting.length, MAX_LEAVING)) {
       if (this.#evictOne(this.#allHand)) continue;
-      looks -= MAX_LOOKS;
-      await new Promise<void>((resolve) => setImmediate(resolve));
+      this.#looks -= MAX_LOOKS;
+      await nextTurn();
     }
     this.#isSearching = false;
-    if (this.#leaving.size === 0) for (const tell of this.#waiting.splice(0)) tell(false);
+    if (this.#leaving.size > 0 || this.#waiting.length === 0) return;
+    // Others would only look through all of them again.
+    this.#refusesUntilMs = this.#options.clock.nowMs() + REFUSAL_MS;
+    for (const tell of this.#waiting.splice(0)) tell(this.#isFull ? TOO_MANY_STREAMS : null);
   }
 
   /** The same for `count` more producers; any number fits where no stream has one. */
@@ -186,14 +200,18 @@ export class LoadedStreams {
   /** Returns how many streams were evicted: 1 or 0. */
   async #evict(stream: Stream): Promise<number> {
     if (this.#leaving.has(stream) || this.get(stream.name) !== stream) return 0;
-    const evicted = await this.#leave(stream);
-    // Who waits longest is told first; where the stream has stayed, nobody waits for all others to stay, too.
-    this.#waiting.shift()?.(evicted === 1);
+    const how = await this.#leave(stream);
+    // Where the disk takes one no more, it takes none: nobody waits until all have been tried.
+    if (how === "failed") this.#waiting.shift()?.(this.#isFull ? TOO_MANY_STREAMS : null);
+    if (how === "stayed") {
+      this.#looks -= 1;
+      await nextTurn();
+    }
     void this.#serveWaiting();
-    return evicted;
+    return how === "left" ? 1 : 0;
   }
 
-  async #leave(stream: Stream): Promise<number> {
+  async #leave(stream: Stream): Promise<"left" | "stayed" | "failed"> {
     const { storage, log } = this.#options;
     const { countedProducers } = stream;
     this.#leaving.add(stream);
@@ -202,16 +220,16 @@ export class LoadedStreams {
       await storage.persist(stream.stored);
     } catch (fault) {
       log.error("a stream could not be written to its files", { stream: stream.name, fault: String(fault) });
-      return 0;
+      return "failed";
     } finally {
       this.#leaving.delete(stream);
       this.#leavingProducers -= countedProducers;
     }
-    if (!stream.idle || stream.recentlyUsed || this.get(stream.name) !== stream) return 0;
-    if (!storage.release(stream.stored)) return 0;
-    this.drop(stream);
+    if (!stream.idle || stream.recentlyUsed || this.get(stream.name) !== stream) return "stayed";
+    if (!storage.release(stream.stored)) return "stayed";
     this.evicted += 1;
-    return 1;
+    this.drop(stream);
+    return "left";
   }
 
   /** Looks at every loaded stream once and evicts those that were not used since the last round. */
@@ -228,7 +246,7 @@ export class LoadedStreams {
           evicted += count;
         } else stream.recentlyUsed = false;
         // Streams with nothing to write are evicted without a pause; requests must not wait for thousands of them.
-        if (left % IDLE_BURST === 0) await new Promise<void>((resolve) => setImmediate(resolve));
+        if (left % IDLE_BURST === 0) await nextTurn();
       }
     };
     await Promise.all(Array.from({ length: EVICTED_AT_ONCE }, worker));
@@ -237,4 +255,8 @@ export class LoadedStreams {
     this.#producersHand.rest();
     if (!this.#stopped) this.start();
   }
+}
+
+function nextTurn(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve));
 }

@@ -9,7 +9,7 @@ import { makeAuthority } from "../../helpers/certificates.js";
 const AUTHORITY = makeAuthority();
 
 test("a server's certificate is for the names that it has, and for none that an asterisk stands for", async (context) => {
-  const server = createServer(AUTHORITY.issue({ names: ["a.example", "*.wild.example", "192.0.2.1"], commonName: "common.example" }));
+  const server = createServer(AUTHORITY.issue({ names: ["a.example", "*.wild.example"], commonName: "common.example" }));
   server.listen(0, "127.0.0.1");
   context.after(() => server.close());
   await once(server, "listening");
@@ -24,8 +24,8 @@ test("a server's certificate is for the names that it has, and for none that an 
     ["x.wild.example", false],
     ["*.wild.example", false],
     ["common.example", false],
-    ["192.0.2.1", true],
-    ["192.0.2.2", false],
+    [".wild.example", false],
+    [".example", false],
     ["", false],
   ] as const)
     assert.equal(isCertifiedFor(line, name), isFor, name);

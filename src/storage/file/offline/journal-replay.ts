@@ -39,29 +39,35 @@ export function shortStreams(survey: Survey): ShortStream[] {
   const holders = new Map(present.map((stream) => [stream.directory, stream]));
   return [...holders.values()]
     .filter(
-      (stream) => (isApplicable(stream, survey) && (stream.gap !== null || stream.suspect)) || isLostWithAll(stream),
+      (stream) =>
+        (isApplicable(stream, survey) && (stream.gap !== null || stream.suspect)) || isLostWithAll(stream, survey),
     )
-    .map(shortStream);
+    .map((stream) => shortStream(stream, survey));
 }
 
 /** Whether recovery has files to apply the stream's records to, or makes them. */
-export function isApplicable(stream: JournaledStream, { streams }: Survey): boolean {
+export function isApplicable(stream: JournaledStream, survey: Survey): boolean {
   const { createdHere, sidecar } = stream;
-  if (isLostWithAll(stream)) return false;
+  if (isLostWithAll(stream, survey)) return false;
   if (ownSidecar(stream) !== null) return true;
   if (!createdHere || sidecar?.kind === "damaged") return false;
   // What is in the place of one that was created in the journal goes: it was deleted there, or never created.
-  return sidecar === null || sidecar.sidecar.claimed || streams.has(sidecar.sidecar.id);
+  return sidecar === null || sidecar.sidecar.claimed || survey.streams.has(sidecar.sidecar.id);
 }
 
 /** Whether a stream's beginning is lost, and it has no files. What has its name in that case should be deleted. */
-function isLostWithAll(stream: JournaledStream): boolean {
-  return stream.isBeginningLost && stream.sidecar?.kind !== "damaged" && (ownSidecar(stream)?.claimed ?? true);
+function isLostWithAll(stream: JournaledStream, { streams }: Survey): boolean {
+  const { sidecar, identity, createdHere, isBeginningLost } = stream;
+  if (sidecar?.kind === "damaged") return false;
+  const holder = sidecar?.kind === "sound" ? sidecar.sidecar.id : identity.id;
+  // The files are those of an earlier stream of the name, which go.
+  if (holder !== identity.id && !createdHere && streams.get(holder)?.deleted === true) return true;
+  return isBeginningLost && (ownSidecar(stream)?.claimed ?? true);
 }
 
-function shortStream(stream: JournaledStream): ShortStream {
+function shortStream(stream: JournaledStream, survey: Survey): ShortStream {
   const { identity, directory, gap, tail } = stream;
-  const isLost = isLostWithAll(stream);
+  const isLost = isLostWithAll(stream, survey);
   const reason = isLost
     ? "its creation is lost, with all that it had: it was in a damaged part of the journal, or in files that are gone"
     : `records of it from position ${gap?.tail ?? tail} on are lost, and its readers may have seen them`;

@@ -1,3 +1,4 @@
+import { join } from "node:path";
 import { readBase, type SidecarBase } from "../directory/catalog.js";
 import type { Files } from "../disk/files.js";
 import type { DataDirectory } from "../directory/directory.js";
@@ -8,6 +9,7 @@ import {
   type JournalRecord,
   type StreamIdentity,
 } from "../format/record.js";
+import { indexStartOf, segmentStartOf } from "../format/layout.js";
 import type { Sidecar, SidecarResult } from "../format/sidecar.js";
 import { applyRecord, leavesGap, type Consequences, type RecordedStream } from "../journal/apply-record.js";
 import type { Place } from "../memory/file-stream.js";
@@ -144,7 +146,7 @@ export async function meetStream(
   // One that can't be read is told of where its directory is looked at.
   const base = await readBase(files, identity.id, directory).catch(() => null);
   const hasNothing = record.kind !== RecordKind.create && (base === null || (base.own === null && base.read === null));
-  return new JournaledStream(first, directory, base, hasNothing && (await isEmpty(files, directory)));
+  return new JournaledStream(first, directory, base, hasNothing && (await holdsNothing(files, directory)));
 }
 
 /** A notice without a sidecar beside it stands for none. */
@@ -153,13 +155,22 @@ function sidecarOf({ own, read, isTold, isVacant }: SidecarBase): SidecarResult 
   return isTold && isVacant ? null : read;
 }
 
-/** Whether there is nothing in a directory, or no such directory; what can't be looked at is not empty. */
-function isEmpty(files: Files, directory: string): Promise<boolean> {
-  // Where the directory is looked at, that is told.
-  return files.list(directory).then(
-    (names) => names.length === 0,
-    () => false,
-  );
+/** Whether there is no directory, or no byte in it: segments and indexes of bytes that never came hold none. */
+async function holdsNothing(files: Files, directory: string): Promise<boolean> {
+  try {
+    for (const name of await files.list(directory)) {
+      if (indexStartOf(name) !== null) continue;
+      if (segmentStartOf(name) === null || (await sizeOf(files, join(directory, name))) > 0) return false;
+    }
+    return true;
+  } catch {
+    return false; // what can't be read is told of where the directory is looked at
+  }
+}
+
+async function sizeOf(files: Files, path: string): Promise<number> {
+  const file = await files.open(path, "read");
+  return file.size().finally(() => file.close());
 }
 
 /** The stream's own sidecar, when it is sound. */

@@ -4,9 +4,11 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { replayJournal, shortStreams } from "../../../../src/storage/file/offline/journal-replay.js";
 import { surveyJournal } from "../../../../src/storage/file/survey/journal-survey.js";
+import { readBase } from "../../../../src/storage/file/directory/catalog.js";
 import { readMarker } from "../../../../src/storage/file/directory/marker.js";
 import { Layout, sidecarPath } from "../../../../src/storage/file/format/layout.js";
-import { append, crash, created, loaded, openEngine, openOnFiles, readAll, remove, reopen } from "../../../helpers/engine.js";
+import { append, configOf, crash, created, loaded, openEngine, openOnFiles, readAll, remove, reopen } from "../../../helpers/engine.js";
+import { journaledStream } from "../../../helpers/journaled.js";
 import { repairSteps } from "../../../helpers/repair-steps.js";
 import { crashedWithThreeFiles } from "../../../helpers/several-journal-files.js";
 import { diskError, JOURNAL, WatchedFiles } from "../../../helpers/watched-files.js";
@@ -56,6 +58,34 @@ test("journal files go one by one, oldest first: no loss of power leaves a gap b
     paths.flatMap((path) => [path, layout.journal]),
   );
 });
+
+for (const [what, deleted, createdHere, isLost] of [
+  ["is of a deleted stream of the name", true, false, true],
+  ["is of a deleted stream of the name, and the journal has its creation", true, true, false],
+  ["is of another stream of the name", false, false, false],
+] as const)
+  test(`a stream is ${isLost ? "" : "not "}lost with all that it had where its directory ${what}`, async () => {
+    const engine = await openOnFiles("s", "one,");
+    const dir = await crash(engine);
+    const [files, layout] = [new WatchedFiles(), new Layout(dir)];
+    const directoryId = await readMarker(files, layout);
+    assert.ok(directoryId !== null);
+    const directory = layout.streamDirectory("s");
+    const { own, read } = await readBase(files, "f".repeat(24), directory);
+    assert.ok(own === null && read?.kind === "sound");
+    const [earlier, later] = [read.sidecar.id, "f".repeat(24)].map((id) => ({ id, name: "s", config: configOf() }));
+    assert.ok(earlier !== undefined && later !== undefined);
+    const streams = [
+      journaledStream(earlier, directory, { deleted, sidecar: read }),
+      journaledStream(later, directory, { createdHere, sidecar: read }),
+    ];
+    const survey = await surveyJournal({ files, layout, directoryId });
+    const short = shortStreams({ ...survey, streams: new Map(streams.map((stream) => [stream.identity.id, stream])) });
+    assert.deepEqual(
+      short.map(({ id, isLostWithAll }) => [id, isLostWithAll]),
+      isLost ? [[later.id, true]] : [],
+    );
+  });
 
 test("records of a stream whose sidecar is spoiled are kept for the next start, and told of", async (t) => {
   const engine = await openOnFiles("s", "one,");

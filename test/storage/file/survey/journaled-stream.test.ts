@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { mkdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { describe, test } from "node:test";
 import { systemFiles } from "../../../../src/storage/file/disk/files.js";
 import { isSuperseded, meetStream, type JournaledStream } from "../../../../src/storage/file/survey/journaled-stream.js";
@@ -100,6 +101,23 @@ describe("a stream of the journal", () => {
       );
     }
   });
+
+  for (const [what, files, isLost] of [
+    ["no file", {}, true],
+    ["an index alone", { "0000000000000000.idx": "x" }, true],
+    ["files of bytes that never came", { "0000000000000000.idx": "", "0000000000000000.seg": "" }, true],
+    ["bytes", { "0000000000000000.seg": "x" }, false],
+    ["something else", { "meta.json.new": "" }, false],
+  ] as const)
+    test(`${isLost ? "is lost with its creation" : "may be made anew"} where its directory has ${what}`, async () => {
+      const layout = new Layout(tempDir());
+      const directory = layout.streamDirectory("s");
+      mkdirSync(directory, { recursive: true });
+      for (const [name, text] of Object.entries(files)) writeFileSync(join(directory, name), text);
+      const binding = record({ kind: RecordKind.bind, position: 5, identity: IDENTITY });
+      const first = { record: binding, identity: IDENTITY, batch: 1, isSound: true };
+      assert.equal((await meetStream({ files: systemFiles(false), layout }, first)).isBeginningLost, isLost);
+    });
 
   test("is lost with its creation where no checksum vouches for that", async () => {
     assert.deepEqual([(await met()).createdHere, (await met()).isBeginningLost], [true, false]);

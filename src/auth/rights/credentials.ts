@@ -16,7 +16,7 @@ export interface ClientCertificate {
   readonly name: string;
   /** Itself, and then what the client says has signed the one before: of its choice, and to be verified. */
   readonly chain: readonly X509Certificate[];
-  /** When it begins, in milliseconds since 1970: as old as that it counts as at least. */
+  /** When it begins, in milliseconds since 1970: a revocation by age goes by that. */
   readonly beginsAtMs: number;
   /** When it ends, in milliseconds since 1970. */
   readonly endsAtMs: number;

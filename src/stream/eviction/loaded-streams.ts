@@ -49,7 +49,8 @@ export class LoadedStreams {
   #isSearching = false;
   /** How many streams are still looked at for them before they are refused. */
   #looks = 0;
-  #refusesUntilMs = -Infinity;
+  /** When a search found none that can leave, and nothing has left since. */
+  #refusedAtMs = -Infinity;
   #timer: Timer | null = null;
   #stopped = false;
 
@@ -110,7 +111,7 @@ export class LoadedStreams {
     this.producers.forget(stream);
     this.#left(stream);
     this.#looks = 2 * this.#streams.size;
-    this.#refusesUntilMs = -Infinity;
+    this.#refusedAtMs = -Infinity;
     if (!this.#isFull) this.#waiting.shift()?.(null);
   }
 
@@ -141,8 +142,9 @@ export class LoadedStreams {
    * there is no hope of that where none can leave, or too many wait.
    */
   whenLeft(): Promise<Refused | null> {
-    if (this.#waiting.length >= MAX_WAITING || this.#options.clock.nowMs() < this.#refusesUntilMs)
-      return Promise.resolve(TOO_MANY_STREAMS);
+    // The clock may be set back.
+    const isRefused = Math.abs(this.#options.clock.nowMs() - this.#refusedAtMs) < REFUSAL_MS;
+    if (isRefused || this.#waiting.length >= MAX_WAITING) return Promise.resolve(TOO_MANY_STREAMS);
     if (this.#waiting.length === 0) this.#looks = 2 * this.#streams.size;
     const left = new Promise<Refused | null>((resolve) => this.#waiting.push(resolve));
     void this.#serveWaiting();
@@ -168,7 +170,7 @@ export class LoadedStreams {
     this.#isSearching = false;
     if (this.#leaving.size > 0 || this.#waiting.length === 0) return;
     // Others would only look through all of them again.
-    this.#refusesUntilMs = this.#options.clock.nowMs() + REFUSAL_MS;
+    this.#refusedAtMs = this.#options.clock.nowMs();
     for (const tell of this.#waiting.splice(0)) tell(this.#isFull ? TOO_MANY_STREAMS : null);
   }
 

@@ -89,8 +89,8 @@ export const JOURNAL_MUTANTS: readonly Mutant[] = [
   },
   {
     fault: "what failed with a frame stays reserved",
-    file: "storage/file/journal/journal.ts",
-    code: "for (const stream of new Set(failing.map((entry) => entry.stream))) stream.unreserve();",
+    file: "storage/file/journal/journal-entry.ts",
+    code: "for (const stream of new Set(entries.map((entry) => entry.stream))) stream.unreserve();",
     becomes: "",
     seed: 80,
   },

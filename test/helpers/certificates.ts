@@ -30,6 +30,8 @@ export interface Authority {
 }
 
 const DAY_MS = 86_400_000;
+/** Before the time of all tests. */
+const LONG_AGO = new Date(Date.UTC(2020, 0, 1));
 
 /** Makes an authority whose certificates only those accept that are told to. */
 export function makeAuthority(commonName = "A test's authority"): Authority {
@@ -75,7 +77,7 @@ interface Subject {
 /** An X.509 certificate of version 3 (RFC 5280, 4.1), in PEM. */
 function certificate({ issuer, key }: Signer, { subject, publicKey, extensions, from, until }: Subject): string {
   const signedWith = seq(oid("2a8648ce3d040302")); // ECDSA with SHA-256
-  const notBefore = from ?? new Date(Date.now() - DAY_MS);
+  const notBefore = from ?? LONG_AGO;
   const notAfter = until ?? new Date(Date.now() + 90 * DAY_MS);
   const toBeSigned = seq(
     der(0xa0, der(0x02, Buffer.from([2]))),

@@ -307,11 +307,11 @@ describe("a TLS door", () => {
   });
 
   test("warns of a key that every user of the machine may read", async () => {
-    const { cert, key } = authority.issue({ from: LONG_AGO });
+    const { cert, key } = authority.issue();
     const [files, { log, lines }] = [{ cert: join(tempDir(), "cert.pem"), key: join(tempDir(), "key.pem"), clientCa: null }, keptLog()];
     writeFileSync(files.cert, cert);
     writeFileSync(files.key, key, { mode: 0o644 });
-    const door = await TlsDoor.open({ files, clock: new ManualClock(), log, onSecure: () => undefined, plainAnswer: "" });
+    const door = await TlsDoor.open({ files, clock: new ManualClock(Date.now()), log, onSecure: () => undefined, plainAnswer: "" });
     door.close();
     assert.deepEqual(
       lines.map(({ level, fields }) => [level, fields["file"]]),

@@ -1,5 +1,10 @@
 import { stopwatchMs } from "./clock.js";
 
+/** Lets the event loop take what else is there, before long work goes on. */
+export function nextTurn(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve));
+}
+
 /** Lets a few of many jobs run at a time; the others wait for their turn, in order. */
 export class Turns {
   #free: number;
@@ -41,7 +46,7 @@ class SharedTurn {
 
   /** Waits for a turn that has something left. */
   async next(): Promise<void> {
-    do await new Promise<void>((resolve) => setImmediate(resolve));
+    do await nextTurn();
     while (this.isSpent);
   }
 }

@@ -151,6 +151,8 @@ export interface StoredStream {
   /** The length of its chain of sources: 0 for a stream that was not forked. */
   readonly forkDepth: number;
   observer: StreamObserver | null;
+  /** Whether something is known to need it in memory, as its observer or a fork in memory does: see `release`. */
+  readonly isInUse: boolean;
   /** Start of the part that holds the byte before `position`: the first half of its offset token. */
   partStartBefore(position: Position): Position;
   /**

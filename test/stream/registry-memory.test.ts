@@ -112,7 +112,7 @@ describe("memory", () => {
       assert.equal(gist(await creation), "created");
     });
 
-    test("streams that loaded forks need stay, and others leave", async (t) => {
+    test("streams that loaded forks need stay, without being written for nothing, and others leave", async (t) => {
       const { engine, registry } = await registryOf(t, { maxLoadedStreams: 50 });
       const fork = { offset: null, place: null, subOffset: 0 };
       for (let index = 0; index < 50; index += 1) await registry.create(`s${index}`, createOf({ text: "x" }));
@@ -121,8 +121,15 @@ describe("memory", () => {
         assert.equal(gist(forked), "created");
       }
       await engine.files.idle();
+      const needed: string[] = [];
+      const persist = engine.storage.persist.bind(engine.storage);
+      engine.storage.persist = (stream) => {
+        if (stream.isInUse) needed.push(stream.name);
+        return persist(stream);
+      };
       const more = Array.from({ length: 200 }, (_, index) => registry.create(`m${index}`, createOf()));
       assert.deepEqual(new Set((await Promise.all(more)).map(gist)), new Set(["created"]));
+      assert.deepEqual(needed, []);
     });
 
     test("and all are in use, one search tells all who come within a tenth of a second", async (t) => {

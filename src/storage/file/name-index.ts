@@ -1,4 +1,5 @@
 import type { EventEmitter } from "node:events";
+import { nextTurn } from "../../ops/turns.js";
 import { ALL_NAMES, type NameRange } from "../../protocol/names/name-range.js";
 import { poolThreads } from "./disk/files.js";
 import type { DataDirectory } from "./directory/directory.js";
@@ -157,7 +158,7 @@ export class NameIndex {
   async #inMemory(): Promise<string[]> {
     const { streams, unopened } = this.#options;
     // One that has just been opened comes from the ones to the others before the next turn.
-    await new Promise<void>((resolve) => setImmediate(resolve));
+    await nextTurn();
     return [...streams.keys(), ...unopened.names()];
   }
 

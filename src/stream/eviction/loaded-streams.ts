@@ -1,6 +1,7 @@
 import type { Clock, Timer } from "../../ops/clock.js";
 import { reportEviction } from "../../ops/diagnostics.js";
 import type { Log } from "../../ops/log.js";
+import { nextTurn } from "../../ops/turns.js";
 import type { MaybePromise, Storage } from "../../storage/storage.js";
 import { LoadedProducers } from "../loaded/loaded-producers.js";
 import type { Stream } from "../loaded/stream.js";
@@ -257,8 +258,4 @@ export class LoadedStreams {
     this.#producersHand.rest();
     if (!this.#stopped) this.start();
   }
-}
-
-function nextTurn(): Promise<void> {
-  return new Promise((resolve) => setImmediate(resolve));
 }

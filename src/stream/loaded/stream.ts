@@ -172,7 +172,8 @@ export class Stream implements StreamObserver {
 
   /** Whether the stream may be evicted. */
   get idle(): boolean {
-    return this.#users === 0 && this.#isSettled && (this.ttl === null || this.ttl.isNoted);
+    const isNoted = this.ttl === null || this.ttl.isNoted;
+    return this.#users === 0 && this.#isSettled && isNoted && !this.stored.isInUse;
   }
 
   /** Whether the stream may be evicted now. Notes its last use in storage first, where storage does not know it yet. */

@@ -1,3 +1,4 @@
+import { nextTurn } from "../../ops/turns.js";
 import { isJsonContentType, sameMediaType, type StreamFormat } from "../../protocol/content-type.js";
 import { frameJson, JsonFramer } from "../../protocol/json/json-frame.js";
 import { formatTimestamp } from "../../protocol/timestamp.js";
@@ -160,7 +161,7 @@ export async function framedInTurns({ contentType }: StreamConfig, command: Crea
   const framer = new JsonFramer();
   for (let at = 0; at < body.length; at += FRAMED_AT_ONCE_BYTES) {
     framer.add(body.subarray(at, at + FRAMED_AT_ONCE_BYTES));
-    await new Promise<void>((resolve) => setImmediate(resolve));
+    await nextTurn();
   }
   return { ...command, body: await framer.end() };
 }

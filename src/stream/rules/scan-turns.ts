@@ -1,6 +1,6 @@
 // Lets searches for a place take turns, so that they hold few bytes and leave the event loop to others.
 
-import { Turns } from "../../ops/turns.js";
+import { nextTurn, Turns } from "../../ops/turns.js";
 import { StorageBusyError, type MaybePromise } from "../../storage/storage.js";
 
 /** Up to so many bytes are looked through at once: that takes about a tenth of a millisecond. */
@@ -64,8 +64,4 @@ export class Scan {
     if (this.#isCounted) scansUnderWay -= 1;
     this.#isCounted = false;
   }
-}
-
-function nextTurn(): Promise<void> {
-  return new Promise((resolve) => setImmediate(resolve));
 }

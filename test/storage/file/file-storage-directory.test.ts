@@ -143,6 +143,7 @@ describe("directories that can't be used", () => {
       earliest: 0,
       created: true,
       observer: null,
+      isInUse: false,
       partStartBefore: () => 0,
       hasPart: () => true,
     };

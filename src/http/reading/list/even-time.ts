@@ -1,6 +1,7 @@
 // Gives answers a time that tells little of the work behind them.
 
 import { stopwatchMs, type Clock } from "../../../ops/clock.js";
+import { nextTurn } from "../../../ops/turns.js";
 
 /** The least that such an answer takes; one that takes longer, takes twice as long, four times, and so on. */
 const LEAST_MS = 20;
@@ -30,6 +31,6 @@ export async function atEvenTime<T>(
   const untilMs = begunAtMs + wholeMs;
   const timerMs = wholeMs - tookMs - WITHOUT_TIMER_MS;
   if (timerMs > 0) await new Promise<void>((resolve) => void clock.after(timerMs, resolve));
-  while (stopwatch() < untilMs) await new Promise<void>((resolve) => setImmediate(resolve));
+  while (stopwatch() < untilMs) await nextTurn();
   return result;
 }

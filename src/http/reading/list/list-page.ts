@@ -1,7 +1,7 @@
 // Puts a page of the list of streams together.
 
 import type { Operation } from "../../../auth/rights/operation.js";
-import { TURN_OF_NAMES } from "../../../ops/turns.js";
+import { nextTurn, TURN_OF_NAMES } from "../../../ops/turns.js";
 import { nameMatcher } from "../../../protocol/names/name-pattern.js";
 import {
   commonRanges,
@@ -104,7 +104,7 @@ async function pageOf(parts: PageParts, ranges: readonly NameRange[]): Promise<L
     await addEntries(page, wanted, limit, look, isGone);
     looks += names.length;
     if (isFull(page, limit) || isGone() || looks >= MAX_LOOKS) return end();
-    await new Promise<void>((resolve) => setImmediate(resolve));
+    await nextTurn();
   }
   return { streams: page.streams, next: null };
 }

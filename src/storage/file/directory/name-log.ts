@@ -1,5 +1,6 @@
 import type { EventEmitter } from "node:events";
 import type { Log } from "../../../ops/log.js";
+import { nextTurn } from "../../../ops/turns.js";
 import type { StoredStream, StreamEvents } from "../../storage.js";
 import { readWhole, removeFile, writeOrCutOff } from "../disk/files.js";
 import { replaceFile } from "../disk/replacement.js";
@@ -208,7 +209,7 @@ export class NameLog {
       for (const piece of gone.pieces()) for (const name of piece) names.delete(name);
       for (const piece of made.pieces()) {
         for (const name of piece) names.add(name);
-        await new Promise<void>((resolve) => setImmediate(resolve));
+        await nextTurn();
       }
     }
     for (const name of latest.gone) names.delete(name);

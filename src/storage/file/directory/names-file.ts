@@ -1,5 +1,6 @@
 // What the file of names holds (docs/format.md, The names).
 
+import { nextTurn } from "../../../ops/turns.js";
 import type { NameRange } from "../../../protocol/names/name-range.js";
 import { crc32 } from "../format/crc32.js";
 import { FORMAT } from "../format/sidecar.js";
@@ -127,12 +128,8 @@ function countsOf(head: string): Counts | null {
 async function linesOf(names: readonly string[]): Promise<Buffer> {
   const pieces: Buffer[] = [];
   for (let at = 0; at < names.length; at += PIECE_NAMES) {
-    if (at > 0) await turn();
+    if (at > 0) await nextTurn();
     pieces.push(Buffer.from(`${names.slice(at, at + PIECE_NAMES).join("\n")}\n`));
   }
   return Buffer.concat(pieces);
-}
-
-function turn(): Promise<void> {
-  return new Promise((resolve) => setImmediate(resolve));
 }

@@ -47,7 +47,7 @@ export {
   retryMsAfter,
 } from "./file-errors.js";
 export type { Files, FileStatus, OpenFile, OpenMode, SystemFiles } from "./file-system.js";
-export { readFully, readProc, readWhole, removeFile, writeOrCutOff } from "./whole-files.js";
+export { readFully, readProc, readWhole, removeFile, sizeOf, writeOrCutOff } from "./whole-files.js";
 
 /** Not every system has it. */
 const NO_FOLLOW = constants.O_NOFOLLOW ?? 0;

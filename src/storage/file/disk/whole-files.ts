@@ -16,6 +16,16 @@ export async function removeFile(files: Files, path: string): Promise<void> {
   }
 }
 
+/** How many bytes a file has, which must be there. */
+export async function sizeOf(files: Files, path: string): Promise<number> {
+  const file = await files.open(path, "read");
+  try {
+    return await file.size();
+  } finally {
+    await file.close();
+  }
+}
+
 /** Reads a whole file; `null` when there is none. */
 export async function readWhole(files: Files, path: string, mode: "whole" | "plain" = "whole"): Promise<Buffer | null> {
   let file: OpenFile;

@@ -1,3 +1,4 @@
+import { nextTurn } from "../../../ops/turns.js";
 import type { NameRange } from "../../../protocol/names/name-range.js";
 
 /** Names that are put in order in one turn of the event loop: that takes about a millisecond. */
@@ -13,7 +14,7 @@ export async function orderedRuns(names: Iterable<string>): Promise<string[][]> 
     if (run.push(name) < BURST) continue;
     runs.push(run.sort());
     run = [];
-    await turn();
+    await nextTurn();
   }
   return [...runs, run.sort()];
 }
@@ -43,7 +44,7 @@ async function merged(left: readonly string[], right: readonly string[]): Promis
       if (other === next) fromRight += 1;
       if (next !== all.at(-1)) all.push(next);
     }
-    await turn();
+    await nextTurn();
   }
 }
 
@@ -66,7 +67,7 @@ export class FirstNames {
     let looked = 0;
     for (const name of names) {
       if (name >= this.#range.from && (this.#bound === null || name < this.#bound)) this.#take(name);
-      if ((looked += 1) % TURN === 0) await turn();
+      if ((looked += 1) % TURN === 0) await nextTurn();
     }
   }
 
@@ -87,8 +88,4 @@ export class FirstNames {
     this.#found = sorted.filter((name, at) => name !== sorted[at - 1]).slice(0, this.#count);
     if (this.#found.length === this.#count) this.#bound = this.#found.at(-1) ?? this.#bound;
   }
-}
-
-function turn(): Promise<void> {
-  return new Promise((resolve) => setImmediate(resolve));
 }

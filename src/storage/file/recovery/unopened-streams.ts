@@ -1,4 +1,5 @@
 import type { Retry } from "../../../ops/retry.js";
+import { nextTurn } from "../../../ops/turns.js";
 import { DamagedStreamError, StorageBusyError } from "../../storage.js";
 import { asUnreadable, newerThanJournal, readBase } from "../directory/catalog.js";
 import { combineCrc32 } from "../format/crc32.js";
@@ -246,7 +247,7 @@ export class UnopenedStreams {
         if (state.isOver) return;
         // A journal that is full waits for the checkpoint, and that for this.
         state.syncs.progressed();
-        if ((opened += 1) % BURST === 0) await new Promise<void>((resolve) => setImmediate(resolve));
+        if ((opened += 1) % BURST === 0) await nextTurn();
       }
     };
     await Promise.all(Array.from({ length: CONCURRENCY }, worker));

@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { readBase, type SidecarBase } from "../directory/catalog.js";
-import type { Files } from "../disk/files.js";
+import { sizeOf, type Files } from "../disk/files.js";
 import type { DataDirectory } from "../directory/directory.js";
 import {
   RecordKind,
@@ -166,11 +166,6 @@ async function holdsNothing(files: Files, directory: string): Promise<boolean> {
   } catch {
     return false; // what can't be read is told of where the directory is looked at
   }
-}
-
-async function sizeOf(files: Files, path: string): Promise<number> {
-  const file = await files.open(path, "read");
-  return file.size().finally(() => file.close());
 }
 
 /** The stream's own sidecar, when it is sound. */

@@ -1,6 +1,6 @@
 import { dirname, join } from "node:path";
 import type { DataDirectory } from "../directory/directory.js";
-import { removeFile, readFully, readWhole, type Files, type OpenFile } from "../disk/files.js";
+import { removeFile, readFully, readWhole, sizeOf, type Files, type OpenFile } from "../disk/files.js";
 import { formerFilesPath } from "../format/layout.js";
 import type { UpgradeStep } from "./upgrade-steps.js";
 
@@ -54,15 +54,6 @@ async function makeAndNote(files: Files, path: string, root: string, made: Set<s
   if (made.has(path)) return;
   await files.makeDirectory(path);
   for (let at = path; at !== root; at = dirname(at)) made.add(at);
-}
-
-async function sizeOf(files: Files, path: string): Promise<number> {
-  const file = await files.open(path, "read");
-  try {
-    return await file.size();
-  } finally {
-    await file.close();
-  }
 }
 
 async function copyFile(files: Files, from: string, to: string): Promise<void> {

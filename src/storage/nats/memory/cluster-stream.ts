@@ -112,6 +112,10 @@ export class ClusterStream extends EventEmitter<ClusterStreamEvents> implements 
     if (wasWatched !== (observer !== null)) this.emit("watched", observer !== null);
   }
 
+  get isInUse(): boolean {
+    return this.#observer !== null;
+  }
+
   partStartBefore(position: Position): Position {
     return position === 0 ? 0 : Math.floor((position - 1) / PART_BYTES) * PART_BYTES;
   }

@@ -224,7 +224,7 @@ export class FileStorage implements Storage {
     const stream = new FileStream({ id, name, config }, this.#parts.layout.streamDirectory(name), null);
     stream.handedOut = true;
     const linking = this.#forkTies.tie(stream, source);
-    stream.disk.work = this.#parts.trash.vacated(name);
+    stream.disk.vacancy = this.#parts.trash.vacated(name);
     this.#loader.enter(stream);
     const settled = (how: Settlement): void => {
       if (how !== "durable") this.#uncreate(stream, how);

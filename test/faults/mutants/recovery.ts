@@ -68,7 +68,7 @@ export const RECOVERY_MUTANTS: readonly Mutant[] = [
   {
     fault: "a new stream does not wait until the one before it has left the directory",
     file: "storage/file/file-storage.ts",
-    code: "stream.disk.work = this.#parts.trash.vacated(name);",
+    code: "stream.disk.vacancy = this.#parts.trash.vacated(name);",
     becomes: "",
     seed: 65,
   },

@@ -28,7 +28,12 @@ export class StreamDisk {
   readonly entered: SmallSet;
   /** Segments whose file was found to have the length it should, by start. */
   readonly fitted = new SmallSet();
-  /** The last of the file operations, which run one by one. The first clears out what had the name before. */
+  /**
+   * Resolves once what had the name before is out of the directory, which is not this stream's until then, nor where it
+   * rejects; `null` where nothing has to go, or it has gone.
+   */
+  vacancy: Promise<void> | null = null;
+  /** The last of the file operations, which run one by one. */
   work: Promise<void> = NO_WORK;
 
   /** `sidecar` is what the disk says of the stream; `null` for a new one. */

@@ -156,6 +156,8 @@ export class SegmentWriter extends EventEmitter<WriterEvents> {
 
   /** A fault of the disk is final: a sync tried again says that all is well, and brings nothing to the disk. */
   async #unlessFailed(stream: FileStream, run: () => Promise<void>): Promise<void> {
+    if (stream.disk.vacancy !== null) await stream.disk.vacancy;
+    stream.disk.vacancy = null;
     this.#assertWorks();
     try {
       await run();

@@ -12,9 +12,6 @@ const MOVES_AT_ONCE = 2;
 /** How soon those are tried again that can't be moved because too many files are open, or the disk is full. */
 const RETRY_MS = 100;
 
-/** One for all names: most are in nobody's way. */
-const VACANT = Promise.resolve();
-
 /** What is known of a directory that is to go. */
 interface Found {
   /**
@@ -65,9 +62,12 @@ export class Trash {
     return this.#moving.has(name);
   }
 
-  /** Resolves when no deleted stream's directory is in the way of the name; rejects when one could not be moved. */
-  vacated(name: string): Promise<void> {
-    return this.#moving.get(name) ?? VACANT;
+  /**
+   * Resolves when no deleted stream's directory is in the way of the name any more, and rejects when one could not be
+   * moved; `null` where there is none.
+   */
+  vacated(name: string): Promise<void> | null {
+    return this.#moving.get(name) ?? null;
   }
 
   /** Resolves when the stream's directory is out of its place; rejects when it could not be moved. */
@@ -133,7 +133,7 @@ export class Trash {
   }
 
   /** The move before it, and file operations of the stream that are under way, end first. */
-  async #moveAfter(stream: FileStream, before: Promise<void>): Promise<void> {
+  async #moveAfter(stream: FileStream, before: Promise<void> | null): Promise<void> {
     // What could not be moved is still in its place, and so is its name taken.
     await before;
     await Promise.allSettled([stream.disk.work]);

@@ -146,6 +146,30 @@ describe("a deleted stream", () => {
     assert.deepEqual([existsSync(stream.directory), rooms.faults], [true, []]);
   });
 
+  test("that could not be moved when all ended gets no file of a new stream of its name", async () => {
+    const rooms = fileRooms();
+    const stream = await persisted(rooms);
+    rooms.files.gate = ({ kind }) => (kind === "rename" ? diskError("EMFILE") : undefined);
+    rooms.trash.take(stream);
+    const next = rooms.stream();
+    next.disk.vacancy = rooms.trash.vacated("s");
+    rooms.advance(next, bytesOf(100, 1));
+    await rooms.files.idle();
+    rooms.state.end();
+    const from = rooms.files.operations.length;
+    for (let tries = 0; tries < 2; tries += 1) {
+      await assert.rejects(rooms.writer.flush(next), { code: "EMFILE" });
+      await assert.rejects(rooms.writer.persist(next), { code: "EMFILE" });
+    }
+    // The last try is that of the move.
+    assert.deepEqual(
+      rooms.files.operations.slice(from).filter(({ kind }) => kind !== "rename"),
+      [],
+    );
+    assert.deepEqual(rooms.faults, []);
+    await ended(rooms);
+  });
+
   test("is removed in its place where the disk has no room for the rename", async () => {
     const rooms = fileRooms();
     const stream = await persisted(rooms);

@@ -4,5 +4,5 @@ export { createHandler, createServer, StartError } from "./server.js";
 export type { RunningServer, ServerOptions, StreamHandler } from "./server.js";
 export type { Settings } from "./options.js";
 export type { Clock, Timer } from "./ops/clock.js";
-export type { LineOutput } from "./ops/line-queue.js";
+export type { LineOutput } from "./ops/lines/line-queue.js";
 export type { Log, LogFields } from "./ops/log.js";

@@ -25,7 +25,7 @@ import { ConnectionFigures } from "../metrics/connection-figures.js";
 import { EventLoopMeter } from "../metrics/process-figures.js";
 import type { StorageObservations } from "../metrics/storage-observations.js";
 import type { Clock } from "../ops/clock.js";
-import type { LineQueue } from "../ops/line-queue.js";
+import type { LineQueue } from "../ops/lines/line-queue.js";
 import type { Log } from "../ops/log.js";
 import type { Settings } from "../options.js";
 import { ReadFreshness } from "../protocol/cache-control.js";

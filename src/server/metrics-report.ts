@@ -8,7 +8,7 @@ import type { ConnectionFigures } from "../metrics/connection-figures.js";
 import { Exposition } from "../metrics/exposition.js";
 import { processFigures, type EventLoopMeter } from "../metrics/process-figures.js";
 import type { StorageObservations } from "../metrics/storage-observations.js";
-import type { LineQueue } from "../ops/line-queue.js";
+import type { LineQueue } from "../ops/lines/line-queue.js";
 import { packageVersion } from "../ops/version.js";
 import type { Registry } from "../stream/registry.js";
 

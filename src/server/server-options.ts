@@ -2,7 +2,7 @@
 
 import { wholePath } from "../http/listen/plan.js";
 import type { Clock } from "../ops/clock.js";
-import type { LineOutput } from "../ops/line-queue.js";
+import type { LineOutput } from "../ops/lines/line-queue.js";
 import type { Log } from "../ops/log.js";
 import { defaultSettings, faultOf, OPTIONS, type OptionName, type Settings } from "../options.js";
 import { StartError } from "./start-error.js";

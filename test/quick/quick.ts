@@ -105,7 +105,7 @@ const SLOW = [
   "http/shared-bodies.test.ts",
   "http/staged-end.test.ts",
   "http/timeouts.test.ts",
-  "ops/line-queue-stalled.test.ts",
+  "ops/lines/line-queue-stalled.test.ts",
   "ops/notify.test.ts",
   "page/browser.test.ts",
   "page/size.test.ts",

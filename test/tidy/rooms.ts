@@ -68,6 +68,7 @@ export const FLOORS: readonly string[] = [
   "src/storage/file/format/",
   "src/storage/",
   "src/ops/lock/",
+  "src/ops/lines/",
   "src/ops/",
   "src/protocol/json/",
   "src/protocol/names/",

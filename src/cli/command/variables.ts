@@ -9,7 +9,10 @@ export type Env = Readonly<Record<string, string | undefined>>;
 
 const PREFIX = "STREAMDIR_";
 /** All that mean something: those of the commands that speak to a server, and those of the server's options. */
-const KNOWN: readonly string[] = ["STREAMDIR_URL", "STREAMDIR_TOKEN", ...Object.values(OPTIONS).map(({ env }) => env)];
+const KNOWN: readonly string[] = [
+  ...["URL", "TOKEN", "CERT_FILE", "KEY_FILE"].map((name) => `${PREFIX}${name}`),
+  ...Object.values(OPTIONS).map(({ env }) => env),
+];
 
 /** The variable that Kubernetes sets for every service, by the service's name. */
 const SERVICE_HOST = /^(\w+)_SERVICE_HOST$/;

@@ -2,8 +2,8 @@
 
 import { KIND, REQUEST_KINDS } from "../../metrics/request-figures.js";
 import type { Clock } from "../../ops/clock.js";
-import type { LineBytes } from "../../ops/line-bytes.js";
-import type { LineQueue } from "../../ops/line-queue.js";
+import type { LineBytes } from "../../ops/lines/line-bytes.js";
+import type { LineQueue } from "../../ops/lines/line-queue.js";
 import { oneLine } from "../../ops/log.js";
 import type { Exchange } from "../exchange/exchange.js";
 import { givenId, RequestIds } from "../request/request-id.js";

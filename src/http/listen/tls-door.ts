@@ -8,8 +8,8 @@ import type { Clock, Timer } from "../../ops/clock.js";
 import type { Log } from "../../ops/log.js";
 import { isReadFailure, WatchedFile, type FileFault } from "../../ops/watched-file.js";
 import { clientAddressBelow, plainSocketOf } from "../node/plain-socket-of.js";
-import { CertificateError, DAY_MS, readAuthorities, readCertificate, warningOf } from "./certificate.js";
-import type { Certificate, TrustedAuthorities } from "./certificate.js";
+import { CertificateError, readCertificate, type Certificate } from "../../ops/certificate-files.js";
+import { DAY_MS, readAuthorities, warningOf, type TrustedAuthorities } from "./certificate.js";
 import type { TlsFiles } from "./plan.js";
 
 /** For a client's handshake. */

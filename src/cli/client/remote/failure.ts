@@ -49,7 +49,8 @@ export function refusal(answer: Answer, about: string): Failure {
   const plain = plainReason(answer);
   const said = title ?? (plain === null ? wordsOf(answer) : `The server answers with ${answer.status}`);
   // The server speaks of a header, which nobody at a terminal sends.
-  const detail = code === "credential-missing" ? "see --token-file, or set STREAMDIR_TOKEN" : (told ?? plain);
+  const detail =
+    code === "credential-missing" ? "see --token-file and --cert-file, or set STREAMDIR_TOKEN" : (told ?? plain);
   const line = oneLine(`${about}: ${said}${detail === null ? "" : `: ${detail}`}${code === null ? "" : ` (${code})`}`);
   return { kind: "failure", status: exitOf(answer.status, code), line, code };
 }
@@ -110,7 +111,7 @@ function wordsOf({ status, header }: Answer): string {
     case 401:
       return TOKEN_REFUSED.test(header("www-authenticate") ?? "")
         ? "The server does not take this token: it is unknown, over or revoked"
-        : "The server asks for a token: see --token-file";
+        : "The server asks for a token or a certificate: see --token-file and --cert-file";
     case 403:
       return "The token has no right to this";
     case 503:

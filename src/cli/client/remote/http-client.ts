@@ -2,6 +2,7 @@
 
 import http from "node:http";
 import https from "node:https";
+import type { Certificate } from "../../../ops/certificate-files.js";
 import { stopwatchMs } from "../../../ops/clock.js";
 import { BodyBlocks } from "../../../protocol/json/body-blocks.js";
 import type { ServerAddress } from "./server-address.js";
@@ -53,6 +54,8 @@ export interface HttpClientOptions {
   readonly address: ServerAddress;
   /** Sent as a bearer token; `null` for none. */
   readonly token: string | null;
+  /** Shown to a server that asks for one; `null` for none. */
+  readonly certificate: Certificate | null;
   readonly userAgent: string;
   /** Connections at a time. */
   readonly connections: number;
@@ -68,9 +71,10 @@ export class HttpClient implements Client {
 
   constructor(options: HttpClientOptions) {
     this.#options = options;
-    const { address, token, userAgent, connections } = options;
+    const { address, token, certificate, userAgent, connections } = options;
     const settings = { keepAlive: true, maxSockets: connections };
-    this.#agent = address.isSecure ? new https.Agent(settings) : new http.Agent(settings);
+    const shown = certificate === null ? {} : { cert: certificate.cert, key: certificate.key };
+    this.#agent = address.isSecure ? new https.Agent({ ...settings, ...shown }) : new http.Agent(settings);
     const authorization = token === null ? {} : { Authorization: `Bearer ${token}` };
     this.#headers = { "User-Agent": userAgent, ...authorization };
   }

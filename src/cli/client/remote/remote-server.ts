@@ -14,6 +14,8 @@ export interface RemoteServerOptions {
   readonly random: () => number;
   /** The server, as messages name it. */
   readonly name: string;
+  /** Whether it is shown a certificate. */
+  readonly showsCertificate: boolean;
   readonly prefix: string;
   /** How long a request is sent again, in milliseconds; `null` for the defaults. */
   readonly patienceMs: number | null;
@@ -144,9 +146,11 @@ export class RemoteServer {
   }
 
   #failureOf(heard: Extract<Heard, { kind: "answer" | "silence" }>, { method }: Asked, isFirst: boolean): Failure {
-    const { name } = this.#options;
+    const { name, showsCertificate } = this.#options;
     if (heard.kind === "answer") return refusal(heard, `${method} at ${name}`);
-    const hint = isFirst && heard.why === "ECONNREFUSED" ? "; --wait 1m waits for it" : "";
+    const isRefused = showsCertificate && !this.#hasAnswered && heard.why === "ECONNRESET";
+    const waits = isFirst && heard.why === "ECONNREFUSED" ? "; --wait 1m waits for it" : "";
+    const hint = isRefused ? "; it may not take this certificate" : waits;
     return failure(EXIT.unreachable, `${name} does not answer (${heard.why}${hintAt(heard.why)})${hint}`);
   }
 

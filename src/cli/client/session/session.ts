@@ -4,12 +4,14 @@ import { randomBytes } from "node:crypto";
 import { systemClock, type Clock } from "../../../ops/clock.js";
 import { oneLine } from "../../../ops/log.js";
 import { packageVersion } from "../../../ops/version.js";
-import { isOpenDirectory, WatchedFile } from "../../../ops/watched-file.js";
+import { isOpenDirectory } from "../../../ops/watched-file.js";
 import { checkedName } from "../../../protocol/names/stream-name.js";
+import { formatTimestamp } from "../../../protocol/timestamp.js";
 import type { Given, Task, TaskFlag, TaskWord } from "../../command/task.js";
 import { quoted } from "../../command/value.js";
 import { listenForStop, SIGNAL_EXIT } from "../../command/stop-signals.js";
 import { EXIT, type ClientInput, type ClientSurroundings, type Output } from "../../command/verb.js";
+import { credentialsOf, type Credentials } from "./credentials.js";
 import { DataOutput } from "./data-output.js";
 import { failure, refusal, stopped, type Failure } from "../remote/failure.js";
 import { HttpClient, type Answer, type Asked } from "../remote/http-client.js";
@@ -36,7 +38,6 @@ export interface Errand {
 }
 
 const STOP_SIGNALS = ["SIGHUP", "SIGINT", "SIGTERM"] as const;
-const MAX_TOKEN_BYTES = 64 * 1024;
 
 /** The word for a stream's name. */
 export const NAME: TaskWord = { placeholder: "NAME", isRequired: true };
@@ -49,6 +50,11 @@ export const CONNECTION_FLAGS: readonly TaskFlag[] = [
   },
   { ...flag("prefix", "text", "PATH", "in front of names, when it is not the URL's path"), env: "STREAMDIR_PREFIX" },
   flag("token-file", "text", "FILE", "holds the token; else STREAMDIR_TOKEN is the token itself"),
+  {
+    ...flag("cert-file", "text", "FILE", "your certificate in PEM, which an https:// server may ask for"),
+    env: "STREAMDIR_CERT_FILE",
+  },
+  { ...flag("key-file", "text", "FILE", "its key, when that is not in the same file"), env: "STREAMDIR_KEY_FILE" },
   flag("wait", "duration", "TIME", "how long to try again; else 1m for a server that has answered"),
   flag("json", "flag", "", "results as JSON, one value a line"),
 ];
@@ -135,37 +141,22 @@ async function openSession(
   const isImplied = called.prefix !== "--prefix" && hasPath(written);
   const address = parseServer(written, isImplied ? null : given.text("prefix"), called);
   if ("fault" in address) return failure(EXIT.usage, address.fault);
-  const token = await tokenOf(given.text("token-file"), env["STREAMDIR_TOKEN"]);
-  if (typeof token === "object" && token !== null) return token;
+  const credentials = await credentialsOf(given, env, address);
+  if ("kind" in credentials) return credentials;
   const connections = errand.connections?.(given) ?? 1;
-  const session = new Session({ given, surroundings, address, token, connections, signal });
-  if (token !== null && !address.isPrivate) session.say(`the token goes to ${session.serverName} unencrypted`);
+  const session = new Session({ given, surroundings, address, credentials, connections, signal });
+  if (credentials.token !== null && !address.isPrivate)
+    session.say(`the token goes to ${session.serverName} unencrypted`);
+  if (credentials.certificate !== null && credentials.certificate.endsAtMs <= session.clock.nowMs())
+    session.say(`the certificate ended at ${formatTimestamp(credentials.certificate.endsAtMs)}`);
   return session;
-}
-
-async function tokenOf(path: string | null, variable: string | undefined): Promise<string | null | Failure> {
-  const text = path === null ? (variable ?? "") : await read(path);
-  if (typeof text !== "string") return text;
-  const token = text.trim();
-  if (token === "") return path === null ? null : failure(EXIT.usage, `--token-file ${quoted(path)} is empty`);
-  if (/^[\x21-\x7e]+$/.test(token)) return token;
-  return failure(EXIT.usage, `${path === null ? "STREAMDIR_TOKEN" : "--token-file"} holds no token`);
-}
-
-async function read(path: string): Promise<string | Failure> {
-  try {
-    return await WatchedFile.read(path, MAX_TOKEN_BYTES);
-  } catch (error) {
-    if (!(error instanceof Error)) throw error;
-    return failure(EXIT.usage, `--token-file: ${error.message}`);
-  }
 }
 
 interface SessionParts {
   readonly given: Given;
   readonly surroundings: ClientSurroundings;
   readonly address: ServerAddress;
-  readonly token: string | null;
+  readonly credentials: Credentials;
   readonly connections: number;
   readonly signal: AbortSignal;
 }
@@ -185,7 +176,7 @@ export class Session {
   readonly #client: HttpClient;
 
   constructor(parts: SessionParts) {
-    const { given, surroundings, address, token, connections, signal } = parts;
+    const { given, surroundings, address, credentials, connections, signal } = parts;
     this.#parts = parts;
     this.given = given;
     this.surroundings = surroundings;
@@ -193,12 +184,13 @@ export class Session {
     this.out = new DataOutput(surroundings.stdout, signal);
     this.serverName = formatServer(address);
     const userAgent = `streamdir/${packageVersion()}`;
-    this.#client = new HttpClient({ address, token, userAgent, connections, signal });
+    this.#client = new HttpClient({ address, ...credentials, userAgent, connections, signal });
     this.server = new RemoteServer({
       client: this.#client,
       clock: this.clock,
       random: Math.random,
       name: this.serverName,
+      showsCertificate: credentials.certificate !== null,
       prefix: address.prefix,
       patienceMs: given.durationMs("wait"),
       say: (line) => this.say(line),

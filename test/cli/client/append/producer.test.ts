@@ -12,7 +12,7 @@ test("a producer whose answers get lost stores each append once, and its closure
   const address = parseServer(await server.url(), null);
   assert.ok(!("fault" in address));
   const { signal } = new AbortController();
-  const client = new HttpClient({ address, token: null, userAgent: "test", connections: 1, signal });
+  const client = new HttpClient({ address, token: null, certificate: null, userAgent: "test", connections: 1, signal });
   let asked = 0;
   const forgetful: Client = {
     // Every second answer is lost on its way, after the server has done what was asked.
@@ -29,6 +29,7 @@ test("a producer whose answers get lost stores each append once, and its closure
     clock: { nowMs: () => 0, after: (_, run) => (setImmediate(run), { cancel: () => {} }) },
     random: () => 0,
     name: "it",
+    showsCertificate: false,
     prefix: address.prefix,
     patienceMs: 1000,
     say: (line) => said.push(line),

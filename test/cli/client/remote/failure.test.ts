@@ -36,14 +36,14 @@ for (const [status, code, exit] of [
 test("a missing credential is told by where the commands take one from", () => {
   const missing = answered(401, { code: "credential-missing", title: "No", detail: "Send a header." });
   const { status, line } = refusal(missing, "it");
-  assert.deepEqual([status, line], [77, "it: No: see --token-file, or set STREAMDIR_TOKEN (credential-missing)"]);
+  assert.deepEqual([status, line], [77, "it: No: see --token-file and --cert-file, or set STREAMDIR_TOKEN (credential-missing)"]);
 });
 
 test("an answer without a problem document is told by its status", () => {
   for (const [status, words] of [
     [404, "The server answers with 404, and not why: there is no such stream, or --server or --prefix is wrong"],
     [410, "The stream is gone"],
-    [401, "The server asks for a token: see --token-file"],
+    [401, "The server asks for a token or a certificate: see --token-file and --cert-file"],
     [403, "The token has no right to this"],
     [302, "The server answers with 302"],
     [503, "The server answers with 503, and not why: see its /health"],
@@ -56,7 +56,7 @@ test("an answer without a problem document is told by its status", () => {
 test("a bare 401 says by its challenge whether the token was missing or not taken", () => {
   const challenged = (challenge: string): string =>
     refusal({ ...answered(401), header: (name) => (name === "www-authenticate" ? challenge : null) }, "it").line;
-  assert.equal(challenged("Bearer"), "it: The server asks for a token: see --token-file");
+  assert.equal(challenged("Bearer"), "it: The server asks for a token or a certificate: see --token-file and --cert-file");
   for (const challenge of [PROBLEMS["invalid-token"].challenge ?? "", 'Bearer realm="a", error=invalid_token'])
     assert.equal(challenged(challenge), "it: The server does not take this token: it is unknown, over or revoked");
 });

@@ -16,7 +16,7 @@ async function clientTo(t: TestContext, listener: http.RequestListener, ending =
   assert.ok(typeof place === "object" && place !== null);
   const address = parseServer(`http://127.0.0.1:${place.port}`, null);
   assert.ok(!("fault" in address));
-  const client = new HttpClient({ address, token: "t", userAgent: "test/1", connections: 1, signal: ending.signal });
+  const client = new HttpClient({ address, token: "t", certificate: null, userAgent: "test/1", connections: 1, signal: ending.signal });
   t.after(() => {
     client.close();
     server.closeAllConnections();

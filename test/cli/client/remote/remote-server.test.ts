@@ -15,7 +15,7 @@ const answer = (status: number, headers: Readonly<Record<string, string>> = {}):
 });
 
 /** A server that is heard so, and then always as the last time; its pauses pass at once. */
-function serverHeard(heard: readonly Heard[], patienceMs: number | null = null) {
+function serverHeard(heard: readonly Heard[], patienceMs: number | null = null, showsCertificate = false) {
   let nowMs = 0;
   let asked = 0;
   const limits: (number | undefined)[] = [];
@@ -44,6 +44,7 @@ function serverHeard(heard: readonly Heard[], patienceMs: number | null = null) 
     },
     random: () => 1,
     name: "it",
+    showsCertificate,
     prefix: "/v1/stream/",
     patienceMs,
     say: (line) => said.push(line),
@@ -162,6 +163,20 @@ describe("a request", () => {
       assert.ok(ended.kind === "failure");
       assert.equal(ended.line, `it does not answer (${why}; ${hint})`);
     });
+
+  test("that is broken off before any answer says that the certificate may be why, where one is shown", async () => {
+    const reset = { kind: "silence", why: "ECONNRESET" } as const;
+    const lineOf = async (...args: Parameters<typeof serverHeard>): Promise<string> => {
+      const { remote } = serverHeard(...args);
+      for (;;) {
+        const ended = await remote.ask(GET);
+        if (ended.kind === "failure") return ended.line;
+      }
+    };
+    assert.equal(await lineOf([reset], null, true), "it does not answer (ECONNRESET); it may not take this certificate");
+    assert.equal(await lineOf([reset]), "it does not answer (ECONNRESET)");
+    assert.equal(await lineOf([answer(200), reset], 0, true), "it does not answer (ECONNRESET)");
+  });
 
   test("that is told to come later until the patience is over fails with 75", async () => {
     const { remote } = serverHeard([answer(503)], 500);

@@ -4,10 +4,10 @@ import { spawn } from "node:child_process";
 import http from "node:http";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
-import { ask } from "../helpers/real-server.js";
-import { tempDir } from "../helpers/temp-dir.js";
+import { ask } from "../../helpers/real-server.js";
+import { tempDir } from "../../helpers/temp-dir.js";
 
-const MAIN = fileURLToPath(new URL("../../src/cli/main.ts", import.meta.url));
+const MAIN = fileURLToPath(new URL("../../../src/cli/main.ts", import.meta.url));
 /** Their lines take several times what a pipe and its reader hold. */
 const REQUESTS = 2000;
 

@@ -1,8 +1,8 @@
 // Writes many lines to an output that may be slow, and never waits for it.
 
-import type { Clock, Timer } from "./clock.js";
+import type { Clock, Timer } from "../clock.js";
 import { LineBytes } from "./line-bytes.js";
-import type { Log } from "./log.js";
+import type { Log } from "../log.js";
 
 /** Lines are written together once they are so many bytes, or so many milliseconds after the first. */
 const BATCH_BYTES = 32 * 1024;

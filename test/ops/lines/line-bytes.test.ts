@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { LineBytes } from "../../src/ops/line-bytes.js";
-import { Random } from "../helpers/random.js";
+import { LineBytes } from "../../../src/ops/lines/line-bytes.js";
+import { Random } from "../../helpers/random.js";
 
 /** What `write` adds to an empty block. */
 function written(write: (line: LineBytes) => void): string {

@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { EventEmitter } from "node:events";
 import { test } from "node:test";
-import { LineQueue, MAX_LINE_BYTES, type LineOutput } from "../../src/ops/line-queue.js";
-import { keptLog } from "../helpers/engine.js";
-import { ManualClock } from "../helpers/manual-clock.js";
+import { LineQueue, MAX_LINE_BYTES, type LineOutput } from "../../../src/ops/lines/line-queue.js";
+import { keptLog } from "../../helpers/engine.js";
+import { ManualClock } from "../../helpers/manual-clock.js";
 
 /** An output that takes a text when the test says so. */
 function heldOutput(): { texts: string[]; write: LineOutput["write"]; take(fault?: Error): void } {

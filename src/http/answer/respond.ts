@@ -193,6 +193,8 @@ export class Responder {
     const { res } = exchange;
     if (res instanceof StreamAnswer) return res.endEarly(body);
     res.write(body);
+    // To a HEAD nothing is written, and Node would keep the head until the answer ends, which may be never.
+    if (exchange.req.method === "HEAD" && res instanceof ServerResponse) res.flushHeaders();
     linger(exchange, this.#clock);
   }
 

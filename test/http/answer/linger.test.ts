@@ -38,6 +38,21 @@ describe("a client that is refused while it sends", () => {
     });
   }
 
+  for (const [title, expect] of [
+    ["", {}],
+    [" and asks whether to continue", { Expect: "100-continue" }],
+  ] as const) {
+    test(`the body of a HEAD${title} gets its answer before all of that has come`, async (context) => {
+      const server = await startServer(context);
+      const connection = await server.begin("HEAD", "a", { headers: { ...BYTES, "Content-Length": "5", ...expect } });
+      const answer = await connection.answer({ toHead: true });
+      assert.deepEqual([answer.status, answer.headers["connection"]], [404, "close"]);
+      connection.write("hello");
+      assert.equal(await connection.rest(), "");
+      assert.equal(server.faults.length, 0);
+    });
+  }
+
   test("is cut when it takes too long", async (context) => {
     const server = await startServer(context, { maxAppendBytes: 10 });
     const connection = await server.begin("PUT", "a", { headers: { ...BYTES, "Content-Length": "100" } });

@@ -85,7 +85,7 @@ export class Publisher {
     const { parts, stopwatchMs, timeoutMs, random, onFault } = options;
     this.#options = options;
     this.#publishing = { log: parts.log, clock: parts.clock, stopwatchMs, timeoutMs, random };
-    this.#notes = new ReadNotes(parts.subjects, this.#publishing, onFault);
+    this.#notes = new ReadNotes(parts, this.#publishing, onFault);
   }
 
   /** Payload that waits for the log. */

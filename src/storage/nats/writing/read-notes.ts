@@ -1,3 +1,4 @@
+import type { Clock } from "../../../ops/clock.js";
 import type { Settlement, StreamConfig } from "../../storage.js";
 import { decodeChange } from "../log/change.js";
 import { LogUnavailableError, type LogMessage, type Published } from "../log/replicated-log.js";
@@ -23,6 +24,7 @@ interface Note {
  */
 export class ReadNotes {
   readonly #subjects: Subjects;
+  readonly #clock: Pick<Clock, "nowMs">;
   readonly #publishing: PublishingOptions;
   readonly #onFault: (fault: unknown) => void;
   /** What waits in streams that have a note on its way; `null` for nothing. */
@@ -31,8 +33,13 @@ export class ReadNotes {
   #unasked: { readonly stream: ClusterStream; readonly note: Note } | null = null;
 
   /** `onFault` is told what must not happen. */
-  constructor(subjects: Subjects, publishing: PublishingOptions, onFault: (fault: unknown) => void) {
+  constructor(
+    { subjects, clock }: Pick<ClusterParts, "subjects" | "clock">,
+    publishing: PublishingOptions,
+    onFault: (fault: unknown) => void,
+  ) {
     this.#subjects = subjects;
+    this.#clock = clock;
     this.#publishing = publishing;
     this.#onFault = onFault;
   }
@@ -79,7 +86,8 @@ export class ReadNotes {
     // The time that it has waited counts: no read waits longer than for a note that is on its way at once.
     const leftMs = Math.max(0, sinceMs + timeoutMs - stopwatchMs());
     const publishing = { ...this.#publishing, timeoutMs: leftMs };
-    let isLate = hasWaited;
+    // Whoever evicts a stream notes a read that was long ago: another server may have noted a later one since.
+    let isLate = hasWaited || atMs < this.#clock.nowMs();
     const publish = (): Promise<Published["kind"]> => {
       const published = this.#publish(stream, atMs, isLate);
       isLate = true;

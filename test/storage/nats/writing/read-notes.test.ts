@@ -2,10 +2,12 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import type { Published } from "../../../../src/storage/nats/log/replicated-log.js";
 import type { StreamConfig } from "../../../../src/storage/storage.js";
+import { Stream } from "../../../../src/stream/loaded/stream.js";
 import { LINGERING_MS } from "../../../../src/storage/nats/log/sequence-ages.js";
 import { append, created, forked, loaded, readAll, remove, settled } from "../../../helpers/engine.js";
 import { withFrontEnds, type FrontEnd } from "../../../helpers/front-ends.js";
 import type { MemoryCluster, MemoryLog } from "../../../helpers/memory-log.js";
+import { createOf, find, gist } from "../../../helpers/registries.js";
 import { Barrier } from "../../../helpers/watched-files.js";
 
 const TTL = { ttlSeconds: 60 };
@@ -20,17 +22,17 @@ describe("the note of a read", () => {
         return settled(storage, stream);
       };
       cluster.maxBytes = cluster.bytes;
-      assert.equal(await note(5000), "storage-full");
+      assert.equal(await note(1_005_000), "storage-full");
       cluster.maxBytes = Infinity;
       const { publish } = way;
       way.publish = () => Promise.resolve({ kind: "untaken" });
       const sinceMs = clock.nowMs();
-      assert.equal(await note(6000), "overloaded");
+      assert.equal(await note(1_006_000), "overloaded");
       assert.ok(clock.nowMs() - sinceMs >= 30_000, "it is tried for as long as any change");
       way.publish = publish;
       assert.deepEqual([stream.state.touchedAtMs, (await loaded(other, "s")).state.touchedAtMs], [0, 0]);
-      assert.equal(await note(7000), "durable");
-      assert.deepEqual([stream.state.touchedAtMs, (await loaded(begin().storage, "s")).state.touchedAtMs], [7000, 7000]);
+      assert.equal(await note(1_007_000), "durable");
+      assert.deepEqual([stream.state.touchedAtMs, (await loaded(begin().storage, "s")).state.touchedAtMs], [1_007_000, 1_007_000]);
     });
   });
 
@@ -38,7 +40,7 @@ describe("the note of a read", () => {
     await withFrontEnds(async ({ cluster }, { storage, way }) => {
       const stream = await created(storage, "s", "x", TTL);
       const held = holdPublish(way);
-      assert.equal(storage.touch(stream, 5000), true);
+      assert.equal(storage.touch(stream, 1_005_000), true);
       const noted = settled(storage, stream);
       const [appended, behind] = [append(storage, stream, "y", 1), settled(storage, stream)];
       assert.deepEqual([await appended, await behind], ["durable", "durable"]);
@@ -54,7 +56,7 @@ describe("the note of a read", () => {
       const stream = await created(storage, "s", "x", TTL);
       const noted: string[] = [];
       const held = holdPublish(way, (body) => noted.push(body));
-      const reads = [5000, 6000, 8000, 7000].map((atMs) => {
+      const reads = [1_005_000, 1_006_000, 1_008_000, 1_007_000].map((atMs) => {
         assert.equal(storage.touch(stream, atMs), true);
         return settled(storage, stream);
       });
@@ -62,9 +64,9 @@ describe("the note of a read", () => {
       assert.equal(storage.release(stream), false, "its notes would be lost");
       held.goesOn.open();
       assert.deepEqual(await Promise.all(reads), ["durable", "durable", "durable", "durable"]);
-      assert.deepEqual(noted, ["5000", "8000"]);
-      assert.equal(stream.state.touchedAtMs, 8000);
-      assert.equal((await loaded(begin().storage, "s")).state.touchedAtMs, 8000);
+      assert.deepEqual(noted, ["1005000", "1008000"]);
+      assert.equal(stream.state.touchedAtMs, 1_008_000);
+      assert.equal((await loaded(begin().storage, "s")).state.touchedAtMs, 1_008_000);
       assert.equal(storage.release(stream), true);
     });
   });
@@ -99,16 +101,16 @@ describe("the note of a read", () => {
       const stream = await created(storage, "s", "x", TTL);
       const held = holdPublish(way);
       let isNoted = false;
-      assert.equal(storage.touch(stream, 5000), true);
+      assert.equal(storage.touch(stream, 1_005_000), true);
       const noted = settled(storage, stream).then(() => (isNoted = true));
       await held.reached.opened;
       assert.equal(await settled(storage, stream), "durable");
       assert.equal(isNoted, false);
       held.goesOn.open();
       await noted;
-      assert.equal(storage.touch(stream, 6000), true);
+      assert.equal(storage.touch(stream, 1_006_000), true);
       await clock.pause(100);
-      assert.equal(stream.state.touchedAtMs, 6000);
+      assert.equal(stream.state.touchedAtMs, 1_006_000);
       assert.equal(await settled(storage, stream), "durable", "it is over, though nobody has asked");
     });
   });
@@ -118,7 +120,7 @@ describe("the note of a read", () => {
       const stream = await created(storage, "s", "x", TTL);
       const other = begin().storage;
       const held = holdPublish(way);
-      assert.equal(storage.touch(stream, 5000), true);
+      assert.equal(storage.touch(stream, 1_005_000), true);
       const noted = settled(storage, stream);
       await held.reached.opened;
       assert.equal(await append(other, await loaded(other, "s"), "y"), "durable");
@@ -132,7 +134,7 @@ describe("the note of a read", () => {
 });
 
 describe("the note of a read that is stored late", () => {
-  const later = 13_000;
+  const later = 1_013_000;
   for (const [why, spoil] of [
     ["an answer is lost", loseAnswer],
     ["nobody takes it at first", loseNote],
@@ -143,7 +145,7 @@ describe("the note of a read that is stored late", () => {
         const other = begin().storage;
         const theirs = await loaded(other, "s");
         const lost = spoil(way);
-        assert.equal(storage.touch(stream, 5000), true);
+        assert.equal(storage.touch(stream, 1_005_000), true);
         const noted = settled(storage, stream);
         await lost.reached.opened;
         assert.equal(other.touch(theirs, later), true);
@@ -161,7 +163,7 @@ describe("the note of a read that is stored late", () => {
       const other = begin().storage;
       const theirs = await loaded(other, "s");
       const first = spoilNext(way, (publish) => publish());
-      for (const atMs of [5000, 6000]) assert.equal(storage.touch(stream, atMs), true);
+      for (const atMs of [1_005_000, 1_006_000]) assert.equal(storage.touch(stream, atMs), true);
       const both = settled(storage, stream);
       await first.reached.opened;
       assert.equal(other.touch(theirs, later), true);
@@ -172,20 +174,44 @@ describe("the note of a read that is stored late", () => {
     });
   });
 
+  test("undoes no later one where it is of a read that was long ago, as whoever evicts the stream notes it", async () => {
+    await withFrontEnds(async ({ clock, begin }, one) => {
+      const { registry, way } = one;
+      registry.start();
+      assert.equal(gist(await registry.create("s", createOf({ text: "x", ttlSeconds: 100 }))), "created");
+      await clock.pause(10_000);
+      const slow = holdPublish(way);
+      const reading = readIn(one);
+      await clock.pause(3000);
+      slow.goesOn.open();
+      await reading;
+      const other = begin();
+      await clock.pause(30_000);
+      const atMs = clock.nowMs();
+      await readIn(other);
+      await clock.pause(60_000);
+      assert.equal(registry.loadedCount, 0);
+      const { touchedAtMs } = (await loaded(begin().storage, "s")).state;
+      assert.ok(touchedAtMs >= atMs, `it is noted to be read ${atMs - touchedAtMs} ms earlier`);
+      await clock.pause(atMs + 99_000 - clock.nowMs());
+      assert.ok((await begin().registry.find("s")) instanceof Stream, "its time is not over");
+    });
+  });
+
   test("undoes none of the stream that has the name since, and replaces one of a stream before", async () => {
     await withFrontEnds(async ({ cluster, begin }, { storage, way }) => {
       const stream = await created(storage, "s", "x", TTL);
-      cluster.store(touchOf(), "a stream before", Buffer.from("99000"), null);
+      cluster.store(touchOf(), "a stream before", Buffer.from("1099000"), null);
       const lost = loseNote(way);
-      assert.equal(storage.touch(stream, 5000), true);
+      assert.equal(storage.touch(stream, 1_005_000), true);
       const noted = settled(storage, stream);
       await lost.reached.opened;
       lost.goesOn.open();
       assert.equal(await noted, "durable");
-      assert.equal((await loaded(begin().storage, "s")).state.touchedAtMs, 5000);
+      assert.equal((await loaded(begin().storage, "s")).state.touchedAtMs, 1_005_000);
 
       const lostAgain = loseNote(way);
-      assert.equal(storage.touch(stream, 6000), true);
+      assert.equal(storage.touch(stream, 1_006_000), true);
       const notedAgain = settled(storage, stream);
       await lostAgain.reached.opened;
       const other = begin().storage;
@@ -203,12 +229,12 @@ describe("the note of a read that is stored late", () => {
 test("the note of a read is given up, and logged, where the stream's last message is of another version", async () => {
   await withFrontEnds(async ({ clock, cluster }, { storage, way, log }) => {
     const stream = await created(storage, "s", "x", TTL);
-    cluster.store(touchOf(), "a stream before", Buffer.from("99000"), null);
+    cluster.store(touchOf(), "a stream before", Buffer.from("1099000"), null);
     for (const subject of [...cluster.subjects.keys()])
       if (subject.includes(".s.")) cluster.store(subject, '{"v":2}', Buffer.alloc(0), null);
     const lost = loseNote(way);
     lost.goesOn.open();
-    assert.equal(storage.touch(stream, 5000), true);
+    assert.equal(storage.touch(stream, 1_005_000), true);
     assert.equal(await settled(storage, stream), "overloaded");
     await clock.pause(100);
     const [line] = log;
@@ -245,7 +271,7 @@ describe("the note of a deleted stream", () => {
       const stream = await read(one, "s", TTL);
       assert.equal(await remove(one.storage, stream), "durable");
       await clock.pause(100);
-      cluster.store(touchOf(), stream.id, Buffer.from("6000"), null);
+      cluster.store(touchOf(), stream.id, Buffer.from("1006000"), null);
       await clock.pause(LINGERING_MS);
       for await (const { name } of begin().storage.list()) assert.fail(name);
       assert.equal(cluster.subjects.size, RESERVES + 1, "the reserves and the lease of the sweep");
@@ -271,7 +297,7 @@ describe("the note of a deleted stream", () => {
       await read(other, "s", TTL);
       goesOn.open();
       await clock.pause(100);
-      assert.equal((await loaded(begin().storage, "s")).state.touchedAtMs, 5000);
+      assert.equal((await loaded(begin().storage, "s")).state.touchedAtMs, 1_005_000);
     });
   });
 
@@ -300,10 +326,15 @@ function notesIn({ subjects }: MemoryCluster): number {
   return [...subjects.keys()].filter((subject) => subject.startsWith("sdt.")).length;
 }
 
+/** Reads a stream as a request does. */
+async function readIn({ registry }: FrontEnd): Promise<void> {
+  await (await find(registry, "s")).touch();
+}
+
 /** A new stream that was read. */
 async function read({ storage }: FrontEnd, name: string, config: Partial<StreamConfig>): ReturnType<typeof created> {
   const stream = await created(storage, name, "x", config);
-  assert.equal(storage.touch(stream, 5000), true);
+  assert.equal(storage.touch(stream, 1_005_000), true);
   assert.equal(await settled(storage, stream), "durable");
   return stream;
 }

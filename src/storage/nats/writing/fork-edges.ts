@@ -1,5 +1,5 @@
 import type { ForkOrigin, Settlement } from "../../storage.js";
-import { decodeChange, decodeEdge, encodeEdge, type Edge } from "../log/change.js";
+import { decodeChange, decodeEdge, encodeEdge, type Change, type Edge } from "../log/change.js";
 import { whereAvailable, type OnUnavailable, type Published } from "../log/replicated-log.js";
 import type { ClusterStream } from "../memory/cluster-stream.js";
 import type { ClusterParts, StateReader } from "../reading/state-reader.js";
@@ -62,7 +62,8 @@ export class ForkEdges {
     if (!log.hasSettled(subject, sequence)) return;
     const last = await log.last(subjects.ofStream(fork));
     const there = last === null ? null : decodeChange(last).change;
-    const holds = there?.id === forkId && (there.deletedAtMs === null || (await this.#hasForks(fork, forkId)));
+    // Forks of it may need what it keeps nothing of itself.
+    const holds = there?.id === forkId && (keepsShared(there) || (await this.#hasForks(fork, forkId)));
     if (!holds) await log.purge(subject, null);
   }
 
@@ -85,4 +86,9 @@ export class ForkEdges {
     await this.untie(stream);
     await dropNote(this.#parts, stream);
   }
+}
+
+/** Whether a fork lives, and begins where it needs its source: at its point, too, the offset names who wrote before. */
+function keepsShared({ deletedAtMs, earliest, config }: Change): boolean {
+  return deletedAtMs === null && earliest <= (config.forkedFrom?.point ?? 0);
 }

@@ -2,8 +2,9 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { LINGERING_MS } from "../../../../src/storage/nats/log/sequence-ages.js";
 import { LogUnavailableError } from "../../../../src/storage/nats/log/replicated-log.js";
-import { created, forked, loaded, readAll, remove } from "../../../helpers/engine.js";
+import { append, created, forked, loaded, readAll, remove } from "../../../helpers/engine.js";
 import { withFrontEnds, type FrontEnd, type FrontEnds } from "../../../helpers/front-ends.js";
+import { trimBefore } from "../../../helpers/trim.js";
 import { Barrier } from "../../../helpers/watched-files.js";
 
 async function sweep({ storage }: Pick<FrontEnd, "storage">): Promise<string[]> {
@@ -56,6 +57,33 @@ describe("the edge of a fork", () => {
       await all.clock.pause(LINGERING_MS);
       assert.deepEqual(await sweep(behind), ["source"]);
       assert.equal(edgesIn(all), 0);
+    });
+  });
+
+  test("goes with the sweep where a trim could not give it up, once no fork of the fork needs what it shares", async () => {
+    await withFrontEnds(async (all, { storage: one }) => {
+      const source = await created(one, "source", "shared bytes");
+      const fork = await forked(one, source, "fork", 6, "own");
+      assert.equal(await append(one, fork, "more"), "durable");
+      const { storage: other } = all.begin();
+      const ofFork = await forked(other, await loaded(other, "fork"), "fork of it", 8, "G");
+      trimBefore(one, fork, 9);
+      await all.clock.pause(100);
+      assert.equal(fork.earliest, 9);
+      assert.equal(await remove(one, source), "durable");
+      const tidy = async (): Promise<number> => {
+        await all.clock.pause(LINGERING_MS);
+        await sweep(all.begin());
+        return edgesIn(all);
+      };
+      assert.deepEqual([await tidy(), await tidy()], [2, 2]);
+      assert.equal(String(await readAll(other, await loaded(other, "fork of it"))), "sharedowG");
+      assert.equal(await remove(other, ofFork), "durable");
+      await all.clock.pause(100);
+      assert.deepEqual([await tidy(), await tidy()], [0, 0]);
+      const { storage: last } = all.begin();
+      assert.equal(await last.load("source"), null);
+      assert.equal(String(await readAll(last, await loaded(last, "fork"))), "more");
     });
   });
 });

@@ -328,6 +328,25 @@ describe("servers that can't be used", () => {
     await health(storage, null);
     assert.equal((await loaded(storage, "s")).state.tail, 5);
   });
+
+  test("one that the connection comes to later is left for another that can be used", { timeout: 60_000 }, async (t) => {
+    const [good, old] = await Promise.all([
+      startServers(t, { size: 1 }),
+      startServers(t, { size: 1, program: await oldNatsServerPath(), isOld: true }),
+    ]);
+    const [goodPort = 0, oldPort = 0] = [good.members[0]?.clientPort, old.members[0]?.clientPort];
+    const [nobodysPort = 0] = await freePorts(1);
+    const [first, second] = [await SwitchingProxy.start(goodPort), await SwitchingProxy.start(goodPort)];
+    t.after(() => Promise.all([first.stop(), second.stop()]));
+    const { storage } = await open(t, parsed(`nats://${first.address},${second.address}/b?replicas=1&shards=1`));
+    await created(storage, "s", "bytes");
+    second.leadTo(nobodysPort);
+    first.leadTo(oldPort);
+    await health(storage, /the NATS server n1 has version 2\.\d+\.\d+, and 2\.11 is needed/);
+    second.leadTo(goodPort);
+    await health(storage, null);
+    assert.equal((await loaded(storage, "s")).state.tail, 5);
+  });
 });
 
 /** Waits until health has a reason that matches; until it has none where that is `null`. */

@@ -35,6 +35,8 @@ const PING_INTERVAL_MS = 2000;
 const MAX_PINGS_OUT = 2;
 const RECONNECT_PAUSE_MS = 250;
 const MAX_CREDS_BYTES = 64 * 1024;
+/** How soon a server that can't be used is left for another, which may be such as well. */
+const LEAVE_UNUSABLE_MS = 2000;
 /** How long no server may be connected before somebody should look: as long as a shard may have no leader. */
 const PATIENCE_MS = 4000;
 
@@ -73,6 +75,10 @@ export class ClusterConnection {
   #outage: Timer | null = null;
   /** Whether it was told that no server is connected. */
   #isOutageTold = false;
+  /** Goes off when the server that can't be used is left for another; `null` while the one that is connected can. */
+  #leaving: Timer | null = null;
+  /** Why servers can't be used, as was logged since one could. */
+  readonly #toldRefusals = new Set<string>();
 
   private constructor(
     connection: NatsConnection,
@@ -236,12 +242,11 @@ export class ClusterConnection {
     this.#outage?.cancel();
     this.#outage = null;
     const refusal = refusalOf(this.#connection);
-    if (refusal !== this.#refusal && refusal !== null)
-      this.#log.error("a NATS server can't be used", { fault: refusal });
     this.#refusal = refusal;
     this.#lastFault = null;
     this.requests.setConnected(refusal === null);
-    if (refusal !== null) return;
+    if (refusal !== null) return this.#leaveUnusable(refusal);
+    this.#toldRefusals.clear();
     // Where each server refuses the same, that is told of the first two: the one that was left, and another.
     if (!this.#isLeavingAgain) this.#forbidden.clear();
     const level = this.#isOutageTold ? "info" : this.#levelUnlessAgain("info");
@@ -251,6 +256,17 @@ export class ClusterConnection {
     this.onMoved();
     void this.#subscriptions.tryAgain();
     this.onGap();
+  }
+
+  #leaveUnusable(refusal: string): void {
+    if (!this.#toldRefusals.has(refusal)) this.#log.error("a NATS server can't be used", { fault: refusal });
+    this.#toldRefusals.add(refusal);
+    this.#leaving?.cancel();
+    this.#leaving = this.#clock.after(LEAVE_UNUSABLE_MS, () => {
+      this.#leaving = null;
+      // It may have ended by itself meanwhile: then the client looks for another already.
+      if (!this.#isClosing && this.#outage === null && this.#knowsAnother) this.#goToNext();
+    });
   }
 
   #takeLimit(maxPayloadBytes: number): void {
@@ -267,6 +283,7 @@ export class ClusterConnection {
   async close(): Promise<void> {
     this.#isClosing = true;
     this.#outage?.cancel();
+    this.#leaving?.cancel();
     this.#creds?.close();
     this.#subscriptions.stop();
     this.requests.close();

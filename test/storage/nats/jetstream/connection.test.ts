@@ -126,6 +126,26 @@ describe("a connection to a cluster", () => {
     assert.equal(kept.lines.filter(({ message }) => message.includes("may not use a subject")).length, 2);
   });
 
+  test("leaves a server that can't be used for another, and tells of each such once", async (t) => {
+    const { made, clock, connection, kept } = await connected(t, ["n1", "n2"]);
+    made.next.push("without", "without", "n2");
+    const goOn = async (): Promise<void> => {
+      made.info.jetstream = made.next[0] !== "without";
+      clock.advance(2000);
+      for (let turn = 0; turn < 6; turn += 1) await new Promise(setImmediate);
+    };
+    made.info.jetstream = false;
+    await made.reconnect();
+    const why = "the NATS server without has JetStream turned off";
+    for (let tries = 0; tries < 2; tries += 1) {
+      assert.equal(connection.fault, why);
+      await goOn();
+    }
+    assert.deepEqual([connection.fault, made.info.server_name, made.next], [null, "n2", []]);
+    await goOn();
+    assert.equal(kept.lines.filter(({ fields }) => fields["fault"] === why).length, 1);
+  });
+
   test("keeps the only server that it knows, whatever that refuses", async (t) => {
     const { made, connection } = await connected(t, ["n1"]);
     assert.equal(connection.leaveServer("refusing", true), false);

@@ -140,6 +140,9 @@ const BY_LENGTH: readonly (readonly KnownHeader[])[] = Array.from(
   (_, length) => KNOWN_HEADERS.filter(({ name }) => name.length === length),
 );
 
+const SPACE = 0x20;
+const TAB = 0x09;
+
 /**
  * Reads `IncomingMessage.rawHeaders`, names and values in turn, in one pass. Node's own `headers` would build an object
  * of all of them, and join or drop repeated ones. `isBodyOpen`: a body follows, whatever the headers say.
@@ -155,11 +158,22 @@ export function readHeaders(rawHeaders: readonly string[], isBodyOpen = false): 
     if (known === undefined) continue;
     if ((seen & known.onceBit) !== 0) headers.repeated = known.name;
     seen |= known.onceBit;
-    known.take(headers, rawHeaders[at + 1] ?? "");
+    known.take(headers, withoutBlanks(rawHeaders[at + 1] ?? ""));
   }
   headers.isBodyOpen = isBodyOpen;
   headers.host ??= headers.authority;
   return headers;
+}
+
+/** Blanks around a value do not belong to it (RFC 9110, 5.5). Node takes them away over HTTP/1.1 alone. */
+function withoutBlanks(value: string): string {
+  return isBlank(value.charCodeAt(0)) || isBlank(value.charCodeAt(value.length - 1))
+    ? value.replace(/^[ \t]+|[ \t]+$/g, "")
+    : value;
+}
+
+function isBlank(code: number): boolean {
+  return code === SPACE || code === TAB;
 }
 
 /** The one of `candidates` with this name, in any letter case; nearly always it is written in one of two. */

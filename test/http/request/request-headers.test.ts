@@ -17,6 +17,11 @@ function expectation(fields: Partial<RequestHeaders>): RequestHeaders {
 describe("request headers are read", () => {
   test("none", () => assert.deepEqual(readHeaders([]), new RequestHeaders()));
 
+  test("without the blanks around a value, which HTTP/2 leaves there", () => {
+    const headers = readHeaders(["if-match", ' "a" \t', "stream-closed", "\ttrue", "producer-id", "a b", "stream-ttl", " "]);
+    assert.deepEqual(headers, expectation({ ifMatch: '"a"', streamClosed: "true", producerId: "a b", streamTtl: "" }));
+  });
+
   test("all that the protocol knows, in any case", () => {
     const headers = readHeaders(
       raw(

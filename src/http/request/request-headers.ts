@@ -167,9 +167,10 @@ export function readHeaders(rawHeaders: readonly string[], isBodyOpen = false): 
 
 /** Blanks around a value do not belong to it (RFC 9110, 5.5). Node takes them away over HTTP/1.1 alone. */
 function withoutBlanks(value: string): string {
-  return isBlank(value.charCodeAt(0)) || isBlank(value.charCodeAt(value.length - 1))
-    ? value.replace(/^[ \t]+|[ \t]+$/g, "")
-    : value;
+  let [from, to] = [0, value.length];
+  while (isBlank(value.charCodeAt(from))) from += 1;
+  while (to > from && isBlank(value.charCodeAt(to - 1))) to -= 1;
+  return to - from === value.length ? value : value.slice(from, to);
 }
 
 function isBlank(code: number): boolean {

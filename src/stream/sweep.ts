@@ -21,8 +21,8 @@ type SweepContext = Pick<StreamContext, "storage" | "clock" | "ttlMode" | "reten
 /** The least pause between the end of one sweep and the next, and between two looks at what has come due meanwhile. */
 const MIN_PAUSE_MS = 60_000;
 /**
- * From one sweep to the next: as long again as to the last, up to this. The early ones find what recovery writes to
- * streams' own files after the start.
+ * From one sweep to the next: as long again as to the last, up to this. Soon after a start there is most to find, as
+ * what could not be read then.
  */
 const MAX_INTERVAL_MS = 3_600_000;
 /** What retention keeps too much of is found when it is so much of the age limit too old. */

@@ -81,6 +81,7 @@ export class FileStorage implements Storage {
   readonly #changes: DurableChanges;
   readonly #figures: EngineFigures;
   readonly #nameLog: NameLog;
+  #opening: Promise<boolean> = Promise.resolve(true);
   #closing: Promise<void> | null = null;
 
   /** Takes a directory, recovers what the last process left, and goes on from it. Throws {@link DirectoryError}. */
@@ -126,7 +127,6 @@ export class FileStorage implements Storage {
     this.isRestored = restores.length > 0;
     this.#parts = parts;
     this.#unlock = unlock;
-    const streams = this.#streams;
     const diskSpace = (this.#diskSpace = new DiskSpace(parts));
     const journal = (this.#journal = new Journal(parts, {
       diskSpace,
@@ -142,7 +142,7 @@ export class FileStorage implements Storage {
     }));
     const flusher = (this.#flusher = new Flusher(parts, Math.floor(tailCacheBytes / 2)));
     const damageLog = (this.#damageLog = new DamageLog(parts));
-    const found = { streams, unopened: recovered.unopened, journal, restores };
+    const found = { streams: this.#streams, unopened: recovered.unopened, journal, restores };
     const loader = (this.#loader = new StreamLoader(parts, { ...found, damageLog }));
     this.#reader = new StreamReader(parts, damageLog);
     this.#places = new PlaceFinder(parts);
@@ -173,7 +173,7 @@ export class FileStorage implements Storage {
     const tookMs = clock.nowMs() - startedMs;
     this.#figures.recovered(tookMs, records);
     reportRecovery(log, unopened.size, records, bytes, tookMs);
-    const opened = unopened.openAll((name) => this.#loader.find(name));
+    const opened = (this.#opening = unopened.openAll((name) => this.#loader.find(name)));
     for (const file of sealed) this.#checkpoint(opened.then((areAll) => (areAll ? sealedFile(file) : null)));
   }
 
@@ -331,8 +331,9 @@ export class FileStorage implements Storage {
     }
   }
 
-  list(): AsyncIterable<ListedStream> {
-    return listStreams(this.#parts, (name) => void this.#collectNamed(name));
+  async *list(): AsyncGenerator<ListedStream> {
+    await this.#opening;
+    yield* listStreams(this.#parts, this.#streams, (name) => void this.#collectNamed(name));
   }
 
   async persist(stored: StoredStream): Promise<void> {

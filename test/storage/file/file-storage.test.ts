@@ -5,7 +5,19 @@ import { systemFiles } from "../../../src/storage/file/disk/files.js";
 import { Layout } from "../../../src/storage/file/format/layout.js";
 import { DamagedStreamError } from "../../../src/storage/storage.js";
 import { storageContract } from "../../contract/storage.contract.js";
-import { bytesOf, crash, created, loaded, makeEngine, openEngine, readAll, remove, reopen, type Engine } from "../../helpers/engine.js";
+import {
+  bytesOf,
+  crash,
+  crashAndRecover,
+  created,
+  loaded,
+  makeEngine,
+  openEngine,
+  readAll,
+  remove,
+  reopen,
+  type Engine,
+} from "../../helpers/engine.js";
 import { Barrier, WatchedFiles } from "../../helpers/watched-files.js";
 
 storageContract("FileStorage", async (t) => {
@@ -75,4 +87,34 @@ test("a stream deleted while it is read is no damage", async (t) => {
     async () => readAll(again.storage, stream),
     (error: unknown) => !(error instanceof DamagedStreamError),
   );
+});
+
+test("the list has each stream once, those of the journal alone too, and also while they get their files", async (t) => {
+  const first = await openEngine();
+  const names = Array.from({ length: 300 }, (_, index) => `s${index}`);
+  for (const name of names.slice(0, 150)) await created(first.storage, name, "x");
+  // After a crash the journal has all of them, and nothing else.
+  const { storage, clock, files } = await crashAndRecover(first);
+  t.after(() => storage.close());
+  for (const name of names.slice(150)) await created(storage, name, "x");
+  const gone = await created(storage, "gone", "x");
+  await remove(storage, gone);
+  const found: string[] = [];
+  const whole = (async () => {
+    for await (const { name, isExcess } of storage.list()) {
+      found.push(name);
+      assert.deepEqual(
+        [await isExcess({ maxBytes: 0, maxAgeMs: Infinity }, 0), await isExcess({ maxBytes: 1, maxAgeMs: Infinity }, 0)],
+        [true, false],
+      );
+      const stream = await storage.load(name);
+      if (stream !== null) await storage.persist(stream);
+    }
+  })();
+  for (let isOver = false; !isOver;) {
+    await files.idle();
+    clock.advance(10);
+    isOver = await Promise.race([whole.then(() => true), files.idle().then(() => false)]);
+  }
+  assert.deepEqual(found.toSorted(), names.toSorted());
 });

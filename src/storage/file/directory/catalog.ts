@@ -1,14 +1,18 @@
 import { basename, join } from "node:path";
+import { nextTurn } from "../../../ops/turns.js";
 import { DamagedStreamError, StorageBusyError, type ListedStream } from "../../storage.js";
 import type { EngineParts } from "../disk/engine-state.js";
 import { errorCode, isBusy, isPassing, isPathFault, isSystemError, readWhole, type Files } from "../disk/files.js";
 import { coveredSidecarPath, sidecarPath, type Layout } from "../format/layout.js";
+import type { FileStream } from "../memory/file-stream.js";
 import { isExcess, oldestOf, partsOf, type OldestPart } from "../memory/segment.js";
 import { damaged, decodeSidecar, type Sidecar, type SidecarResult } from "../format/sidecar.js";
 
 /** Sidecars read between two pauses, and how long those are: listing a million streams disturbs nobody. */
 const BURST = 16;
 const PAUSE_MS = 10;
+/** Streams in memory that are looked at in one turn of the event loop. */
+const TURN = 256;
 /** So many sources of forks in a row are looked at for what one of them begins with. */
 const MAX_SOURCES = 8;
 
@@ -131,13 +135,21 @@ function orIfFaulty<T>(path: string, instead: T): (error: unknown) => T {
 }
 
 /**
- * Every stream with a sound sidecar that was not deleted, without loading it. `unneeded` is told of deleted ones that
- * no fork needs any more. Throws {@link StorageBusyError} where too much is open to see all of them.
+ * Every stream that was not deleted and is sound, without loading it. Those that the journal alone has are in memory,
+ * which is `streams`. `unneeded` is told of deleted ones that no fork needs any more. Throws {@link StorageBusyError}
+ * where too much is open to see all of them.
  */
 export async function* listStreams(
   { files, layout, clock }: Pick<EngineParts, "files" | "layout" | "clock">,
+  streams: ReadonlyMap<string, FileStream>,
   unneeded: (name: string) => void,
 ): AsyncGenerator<ListedStream> {
+  /** Their ids: some get a sidecar meanwhile. */
+  const journaled = new Set<string>();
+  for await (const stream of inJournalAlone(streams)) {
+    journaled.add(stream.id);
+    yield listedInMemory(stream);
+  }
   let readCount = 0;
   const shards = await files.list(layout.streams).catch((error: unknown) => {
     throw isPassing(error) ? busy(layout.streams, error) : error;
@@ -148,7 +160,7 @@ export async function* listStreams(
       const path = join(directory, entry);
       // What can't be read is found when somebody asks for it.
       const read = await readSidecarIn(files, path).catch(orIfFaulty(path, null));
-      if (read?.kind === "sound" && !read.sidecar.claimed) {
+      if (read?.kind === "sound" && !read.sidecar.claimed && !journaled.has(read.sidecar.id)) {
         const { sidecar } = read;
         if (!sidecar.softDeleted) yield listedOf(files, layout, sidecar);
         else if (sidecar.forks === null) unneeded(sidecar.name);
@@ -157,6 +169,29 @@ export async function* listStreams(
       if (readCount % BURST === 0) await new Promise<void>((resolve) => clock.after(PAUSE_MS, resolve));
     }
   }
+}
+
+/** Those of `streams` that are there now and have no sidecar of their own. */
+async function* inJournalAlone(streams: ReadonlyMap<string, FileStream>): AsyncGenerator<FileStream> {
+  // Those that come meanwhile are not waited for.
+  let left = streams.size;
+  for (const stream of streams.values()) {
+    if ((left -= 1) < 0) return;
+    if (left % TURN === 0) await nextTurn();
+    const isThere = stream.created && stream.standing === "live" && stream.damage === null;
+    if (isThere && stream.disk.persistedBatch === 0) yield stream;
+  }
+}
+
+function listedInMemory(stream: FileStream): ListedStream {
+  const { name, config, state, handedOut } = stream;
+  const { tail, touchedAtMs } = state;
+  return {
+    ...{ name, config, touchedAtMs, tail },
+    // Of what only recovery has brought into memory the source is not known yet.
+    isExcess: (limits, nowMs) =>
+      (handedOut || config.forkedFrom === null) && stream.excessPlace(limits, nowMs) !== null,
+  };
 }
 
 /** The part of a fork that retention drops first, which its source has; `null` where that is not known. */

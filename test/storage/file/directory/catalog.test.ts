@@ -140,7 +140,7 @@ test("the list has every sound stream, and neither claims nor damage nor strange
   mkdirSync(join(layout.streams, "00", "stranger"), { recursive: true });
   writeFileSync(join(layout.streams, "00", "file"), "");
   const names: string[] = [];
-  for await (const { name, touchedAtMs } of listStreams({ files, layout, clock: new ManualClock() }, () => assert.fail())) {
+  for await (const { name, touchedAtMs } of listStreams({ files, layout, clock: new ManualClock() }, new Map(), () => assert.fail())) {
     names.push(name);
     assert.equal(touchedAtMs, 9);
   }
@@ -165,7 +165,8 @@ test("the list passes over what can't be read, but ends where too many files are
     watched.gate = gate;
     const names: string[] = [];
     const list = async (): Promise<void> => {
-      for await (const { name } of listStreams({ files: watched, layout, clock: new ManualClock() }, () => assert.fail())) names.push(name);
+      for await (const { name } of listStreams({ files: watched, layout, clock: new ManualClock() }, new Map(), () => assert.fail()))
+        names.push(name);
     };
     const fault = await list().then(
       () => "passed over",
@@ -182,7 +183,9 @@ test("whether a fork has more than is kept is not known where too many files are
   put(layout, "fork", { forkOf: ["source", 200] });
   const watched = new WatchedFiles();
   const limits = { maxBytes: 100, maxAgeMs: Infinity };
-  for await (const { name, isExcess } of listStreams({ files: watched, layout, clock: new ManualClock() }, () => assert.fail())) {
+  for await (const { name, isExcess } of listStreams({ files: watched, layout, clock: new ManualClock() }, new Map(), () =>
+    assert.fail(),
+  )) {
     if (name !== "fork") continue;
     watched.gate = failing("EMFILE", ["open"], /meta\.json$/);
     await assert.rejects(async () => isExcess(limits, 0), StorageBusyError);
@@ -202,7 +205,7 @@ test("what the list says of more than is kept counts what a fork has from its so
   put(layout, "weaned", { forkOf: ["gone", 250], earliest: 250, lengths: [10] });
   put(layout, "stray", { forkOf: ["gone", 250], lengths: [10] });
   const excess: string[] = [];
-  for await (const { name, isExcess } of listStreams({ files, layout, clock: new ManualClock() }, () => assert.fail()))
+  for await (const { name, isExcess } of listStreams({ files, layout, clock: new ManualClock() }, new Map(), () => assert.fail()))
     for (const [what, limits, nowMs] of [
       ["150 B", { maxBytes: 150, maxAgeMs: Infinity }, 0],
       ["151 B", { maxBytes: 151, maxAgeMs: Infinity }, 0],
@@ -241,7 +244,7 @@ test("what the list says of more than is kept goes by what came after bytes that
     }));
   }
   const excess: string[] = [];
-  for await (const { name, isExcess } of listStreams({ files, layout, clock: new ManualClock() }, () => assert.fail()))
+  for await (const { name, isExcess } of listStreams({ files, layout, clock: new ManualClock() }, new Map(), () => assert.fail()))
     for (const nowMs of [1500, 1501]) if (await isExcess({ maxBytes: Infinity, maxAgeMs: 500 }, nowMs)) excess.push(`${name} at ${nowMs}`);
   assert.deepEqual(excess, ["put right at 1501"]);
 });
@@ -251,7 +254,7 @@ test("forks in a long row are looked at rather than kept for ever", async () => 
   put(layout, "0", { lengths: [100] });
   for (let depth = 1; depth <= 9; depth += 1) put(layout, String(depth), { forkOf: [String(depth - 1), 100] });
   const excess: string[] = [];
-  for await (const { name, isExcess } of listStreams({ files, layout, clock: new ManualClock() }, () => assert.fail()))
+  for await (const { name, isExcess } of listStreams({ files, layout, clock: new ManualClock() }, new Map(), () => assert.fail()))
     if (await isExcess({ maxBytes: 90, maxAgeMs: Infinity }, 0)) excess.push(name);
   assert.deepEqual(excess.sort(), ["8", "9"]);
 });
@@ -263,7 +266,7 @@ test("the list pauses after a few, so that it disturbs nobody", async () => {
   const clock = new ManualClock();
   let found = 0;
   const whole = (async () => {
-    for await (const _ of listStreams({ files: watched, layout, clock }, () => assert.fail())) found += 1;
+    for await (const _ of listStreams({ files: watched, layout, clock }, new Map(), () => assert.fail())) found += 1;
   })();
   await watched.idle();
   assert.ok(found > 0 && found <= 16, `${found} without a pause`);

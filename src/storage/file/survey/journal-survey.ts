@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import { likelyFrames, type LikelyFrame } from "./damaged-frames.js";
+import { likelyFrames, type LikelyFrame, type LikelyFrames } from "./damaged-frames.js";
 import type { DamagedPlace } from "./damaged-place.js";
 import { ANYBODYS } from "../segments/damage-log.js";
 import { bringsBytes, broughtBytes } from "../journal/apply-record.js";
@@ -17,7 +17,14 @@ import { isSuperseded, meetStream, ownSidecar, type FirstRecord, type JournaledS
 import type { SoundJournalFile } from "../recovery/recovery.js";
 import type { DataDirectory } from "../directory/directory.js";
 import { DirectoryError } from "../directory/lock.js";
-import { decodeRecords, RecordKind, type Frame, type JournalRecord, type StreamIdentity } from "../format/record.js";
+import {
+  decodeRecords,
+  RecordKind,
+  SECTOR_BYTES,
+  type Frame,
+  type JournalRecord,
+  type StreamIdentity,
+} from "../format/record.js";
 import type { Position } from "../../storage.js";
 
 /** A file of the journal. Its sound frames, also those after damage, are read anew each time, to save memory. */
@@ -224,10 +231,8 @@ class Surveyor {
       const bytes = await readJournal(this.#directory.files, path);
       const likely = likelyFrames(bytes, from, bytes.length, expected, most - countOf({ parts }));
       parts.push({ state, frames: likely.frames });
-      const frames = likely.frames.map(({ frame }) => frame);
       // Where as many are looked for as there may be, more may have been cut off.
-      const cut = most === Infinity ? cutOff(bytes, frames, likely.end, expected.sequence) : null;
-      isAll &&= likely.areWhole && cut?.mayHideFrames !== true;
+      isAll &&= likely.areWhole && (most !== Infinity || !mayBeCutOff(bytes, likely, expected.sequence));
     }
     return { parts, isAll };
   }
@@ -257,7 +262,11 @@ class Surveyor {
     else this.#lastBatch = frame.batch;
   }
 
-  async #takeRecord({ path, byHandle, uncertain }: FileState, frame: Frame, record: JournalRecord): Promise<void> {
+  async #takeRecord(
+    { path, byHandle, bindings, uncertain }: FileState,
+    frame: Frame,
+    record: JournalRecord,
+  ): Promise<void> {
     const damage = this.#damages.at(-1);
     const { identity } = record;
     if (identity !== null)
@@ -276,8 +285,11 @@ class Surveyor {
     damage?.behind.add(stream.identity.id);
     // That is good enough to name the stream, not to give it bytes.
     if (uncertain.has(record.handle)) stream.suspect ||= frame.batch > (ownSidecar(stream)?.batch ?? 0);
-    else if (record.kind === RecordKind.delete) this.#delete(stream);
-    else stream.follow(record, path, frame);
+    else if (record.kind === RecordKind.delete) {
+      // Also of one that only a damaged record named, and whose sidecar is lost: its files go.
+      bindings.set(record.handle, stream.identity);
+      this.#delete(stream);
+    } else stream.follow(record, path, frame);
   }
 
   #delete(stream: JournaledStream): void {
@@ -355,6 +367,15 @@ function placeOf(
 function batchBefore(next: Frame | null, { isKept }: ExpectedJournal): number {
   if (next === null) return Infinity;
   return isKept === true && next.recordCount === 0 ? next.batch : next.batch - 1;
+}
+
+/** Whether a file may have had more frames behind these. */
+function mayBeCutOff(bytes: Buffer, { frames, end }: LikelyFrames, sequence: number): boolean {
+  // Where none is certain, none vouches for the file's length.
+  const isVouched = frames.length === 0 || frames.some(({ isCertain }) => isCertain);
+  if (!isVouched && end + SECTOR_BYTES > bytes.length) return true;
+  const all = frames.map(({ frame }) => frame);
+  return cutOff(bytes, all, end, sequence)?.mayHideFrames === true;
 }
 
 function countOf({ parts }: Pick<Held, "parts">): number {

@@ -5,7 +5,8 @@ import { describe, test } from "node:test";
 import { surveyJournal, type Survey } from "../../../../src/storage/file/survey/journal-survey.js";
 import { openOffline } from "../../../../src/storage/file/offline/offline.js";
 import { crashedWithThreeFiles, journalFiles } from "../../../helpers/several-journal-files.js";
-import { flipBit } from "../../../helpers/spoilt-files.js";
+import { fileIn, flipBit } from "../../../helpers/spoilt-files.js";
+import { Barrier } from "../../../helpers/watched-files.js";
 import { append, bytesOf, crash, created, forked, loaded, openEngine, openOnFiles, remove } from "../../../helpers/engine.js";
 
 async function survey(dir: string): Promise<Survey> {
@@ -197,5 +198,41 @@ describe("the survey of a journal", () => {
       [place?.file, place?.problem.replace(/\d+/g, "N"), [...(place?.suspects ?? [])], place?.others],
       [second, "batch N follows batch N", [stream.id], "nobody"],
     );
+  });
+
+  test("knows who was deleted where only a damaged record names it and its sidecar is lost: its files go", async () => {
+    const engine = await openOnFiles("s", "old,");
+    engine.files.gate = ({ kind, path }) => (kind === "rename" && path.endsWith("s") ? new Barrier().opened : undefined);
+    const stream = await loaded(engine.storage, "s");
+    await append(engine.storage, stream, "1,");
+    await remove(engine.storage, stream);
+    const dir = await crash(engine);
+    const [path = ""] = journalFiles(dir).slice(-1);
+    flipBit(path, 520);
+    rmSync(fileIn(dir, "meta.json"));
+    const { files, streams } = await survey(dir);
+    assert.equal(streams.get(stream.id)?.deleted, true);
+    assert.deepEqual(
+      files.flatMap(({ bindings }) => [...bindings.values()].map(({ id }) => id)),
+      [stream.id],
+    );
+  });
+
+  test("does not take the first file for one that never had a record where nothing sound says how long it was", async () => {
+    const engine = await openEngine();
+    await created(engine.storage, "s", "x");
+    const dir = await crash(engine);
+    const [path = ""] = journalFiles(dir);
+    const bytes = readFileSync(path);
+    // What is left looks like the beginning of a file without records.
+    const head = Buffer.concat([bytes.subarray(0, 17), Buffer.alloc(441 - 17)]);
+    for (const [length, others] of [
+      [441, "anybody"],
+      [512, "anybody"],
+      [1024, "nobody"],
+    ] as const) {
+      writeFileSync(path, Buffer.concat([head, Buffer.alloc(length - head.length)]));
+      assert.equal((await survey(dir)).damages[0]?.others, others, `${length} bytes`);
+    }
   });
 });

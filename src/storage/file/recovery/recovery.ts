@@ -268,10 +268,10 @@ async function removeDeleted(
   const holder = surviving.get(identity.name);
   // The name's present stream has more than the journal: its directory stays.
   const isOwned = holder !== undefined && (!holder.isCreatedHere || holder.isBypassed);
-  // Without a sidecar the files are leftovers: a stream with bytes that only its segments hold has one.
   const isMeant = (id: string): boolean =>
     id === identity.id || (identity.config.contentType === ANYBODYS && !known.has(id));
-  const isTheirs = read === null || (read.kind === "sound" ? isMeant(read.sidecar.id) : !isOwned);
+  // Without a sidecar the files are leftovers, or those of the present stream, whose sidecar somebody has removed.
+  const isTheirs = read?.kind === "sound" ? isMeant(read.sidecar.id) : !isOwned;
   if (isTheirs) await options.trash.discard(directory, identity.id, { mayBeMissing: true });
 }
 

@@ -164,7 +164,7 @@ export class UnopenedStreams {
     return stream;
   }
 
-  async #openFiles({ identity, isCreatedHere }: StreamRecords): Promise<FileStream> {
+  async #openFiles({ identity, isCreatedHere, isBypassed }: StreamRecords): Promise<FileStream> {
     const { files, layout, trash, shards } = this.#parts;
     const directory = layout.streamDirectory(identity.name);
     if (isCreatedHere && !(await this.#directories.mayHave(directory))) {
@@ -174,15 +174,20 @@ export class UnopenedStreams {
     }
     const read = readBase(files, identity.id, directory).catch(asUnreadable(identity.name, sidecarPath(directory)));
     const { own, isTold, isVacant, problem } = await read;
-    // The journal has the whole stream: files without a sidecar are leftovers.
-    if (own === null && isCreatedHere && isVacant) {
+    // The journal has the whole stream: files without a sidecar are leftovers. But where large payloads went past it,
+    // only they have these, and somebody has removed the sidecar: checksums of the journal say whether they are whole.
+    const isAllInJournal = own === null && isCreatedHere && isVacant;
+    if (isAllInJournal && !isBypassed) {
       await trash.discard(directory, `${identity.id}-leftovers`);
       return newStream(identity, directory, null);
     }
     const stream = newStream(identity, directory, own);
-    stream.disk.hasUnsyncedSidecar = own !== null;
+    if (isAllInJournal) await files.makeDirectory(directory);
+    stream.disk.hasDirectory ||= isAllInJournal;
+    stream.disk.hasUnsyncedSidecar = own !== null || isAllInJournal;
     stream.disk.hasNotice = isTold;
     shards.note(directory);
+    if (isAllInJournal) return stream;
     if (own === null) stream.damage = damageOf(stream, problem);
     else if (own.batch > this.#lastBatch)
       stream.damage = damageOf(stream, newerThanJournal(own.batch, this.#lastBatch));

@@ -4,7 +4,19 @@ import { join } from "node:path";
 import { describe, test } from "node:test";
 import { DamagedStreamError } from "../../../../src/storage/storage.js";
 import { Layout, segmentPath, sidecarPath } from "../../../../src/storage/file/format/layout.js";
-import { append, assertBytes, bytesOf, crash, created, loaded, openEngine, openFor, readAll, reopen } from "../../../helpers/engine.js";
+import {
+  append,
+  assertBytes,
+  bytesOf,
+  crash,
+  created,
+  loaded,
+  openEngine,
+  openFor,
+  readAll,
+  remove,
+  reopen,
+} from "../../../helpers/engine.js";
 import { turnByte } from "../../../helpers/spoilt-files.js";
 
 describe("damaged streams", () => {
@@ -78,6 +90,38 @@ describe("damaged streams", () => {
       const again = await openFor(t, { dir: left });
       await assert.rejects(async () => readAll(again.storage, await loaded(again.storage, "bad")), DamagedStreamError);
     }
+  });
+
+  for (const [what, before] of [
+    ["was made in the journal", []],
+    ["has the name of one that the journal deletes", [bytesOf(4500, 7)]],
+  ] as const)
+    test(`a missing sidecar costs nothing of the large payloads of a stream that ${what}`, async (t) => {
+      const engine = await openEngine();
+      for (const payload of before)
+        assert.equal(await remove(engine.storage, await created(engine.storage, "bad", payload)), "durable");
+      await engine.files.idle();
+      await append(engine.storage, await created(engine.storage, "bad", "first,"), bytesOf(4500, 1));
+      const left = await crash(engine);
+      rmSync(sidecarPath(new Layout(left).streamDirectory("bad")));
+      const expected = Buffer.concat([Buffer.from("first,"), bytesOf(4500, 1)]);
+      const again = await openEngine({ dir: left });
+      await assertBytes(again, "bad", expected);
+      assert.equal(await append(again.storage, await loaded(again.storage, "bad"), "last"), "durable");
+      const third = await reopen(again);
+      t.after(() => third.storage.close());
+      await assertBytes(third, "bad", Buffer.concat([expected, Buffer.from("last")]));
+    });
+
+  test("a large payload that is gone with its sidecar is found before others are served in its place", async (t) => {
+    const engine = await openEngine();
+    await created(engine.storage, "bad", bytesOf(4500, 1));
+    const left = await crash(engine);
+    const directory = new Layout(left).streamDirectory("bad");
+    rmSync(sidecarPath(directory));
+    writeFileSync(segmentPath(directory, 0), bytesOf(4500, 2));
+    const again = await openFor(t, { dir: left });
+    await assert.rejects(async () => readAll(again.storage, await loaded(again.storage, "bad")), DamagedStreamError);
   });
 
   for (const [problem, harm] of [

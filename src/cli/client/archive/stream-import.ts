@@ -25,7 +25,15 @@ export interface ImportOutcome {
 /** `null` when a piece is stored, or not to be. */
 export type PieceOutcome = Failure | null;
 
+/** Where a fork begins in its source: so many messages, or bytes, behind an offset. */
+interface ForkPlace {
+  readonly offset: string;
+  readonly units: number;
+}
+
 const LINE_FEED = 0x0a;
+/** A server looks for a message no more than 64 MiB behind an offset; its lines are a little longer than these. */
+const REACH_BYTES = 32 * 1024 * 1024;
 
 /**
  * The import of one stream. Its pieces are appends of a producer that is named by what they are, so that those which an
@@ -47,6 +55,8 @@ export class StreamImport {
   #mustProbe = false;
   /** Whether it is taken for this one where it is open and has no data of its own yet. */
   #mayBegin = false;
+  /** Where it is forked, if it is; {@link #checkSource} moves the place of a long beginning to an offset near it. */
+  #place: ForkPlace;
 
   /** `made` has the names that a dry run has found the import to make whole, or to find so. */
   constructor(session: Session, head: StreamHead, isDryRun: boolean, made: Set<string>) {
@@ -55,23 +65,17 @@ export class StreamImport {
     this.#isDryRun = isDryRun;
     this.#made = made;
     this.#about = streamCalled(head.name);
+    this.#place = { offset: "-1", units: head.fork?.at ?? 0 };
   }
 
   /** Makes the stream, or finds out why not. Fails only where the whole import can't go on. */
   async begin(): Promise<Failure | null> {
-    const { server } = this.#session;
-    const { name, fork, expiresAt } = this.#head;
+    const { fork, expiresAt } = this.#head;
     if (expiresAt !== null && Date.parse(expiresAt) <= this.#session.clock.nowMs())
       return this.#refuse(`its time was over at ${expiresAt}`);
     if (this.#isDryRun) return this.#foresee();
-    if (fork !== null) {
-      const there = await server.askStream({ method: "HEAD", target: server.target(name) });
-      if (there.kind === "failure") return there;
-      const failed = there.status === 200 ? "right" : await this.#checkSource(fork);
-      if (failed !== "right") return failed;
-    }
-    const answer = await server.askStream({ method: "PUT", target: server.target(name), headers: this.#creation() });
-    if (answer.kind === "failure") return answer;
+    const answer = fork === null ? await this.#put() : await this.#putFork(fork);
+    if (answer === null || answer.kind === "failure") return answer;
     if (answer.status === 404 && fork !== null)
       return this.#refuse(`its source ${JSON.stringify(fork.from)} is not there`);
     const refused = answer.status < 300 ? null : refusal(answer, this.#about);
@@ -87,6 +91,28 @@ export class StreamImport {
     this.#isMade = true;
     this.#produceFrom(0);
     return null;
+  }
+
+  #put(): Promise<Answer | Failure> {
+    const { server } = this.#session;
+    return server.askStream({ method: "PUT", target: server.target(this.#head.name), headers: this.#creation() });
+  }
+
+  /** `null` where its source is not the one that it had. */
+  async #putFork(fork: ArchivedFork): Promise<Answer | Failure | null> {
+    const { server } = this.#session;
+    const there = await server.askStream({ method: "HEAD", target: server.target(this.#head.name) });
+    if (there.kind === "failure") return there;
+    if (there.status !== 200) {
+      const failed = await this.#checkSource(fork);
+      return failed === "right" ? this.#put() : failed;
+    }
+    const answer = await this.#put();
+    const isOther = answer.kind !== "failure" && answer.status === 409 && there.header("stream-closed") !== "true";
+    if (!isOther || !isJsonContentType(this.#head.contentType)) return answer;
+    // An earlier import asked for a long beginning from another offset.
+    const failed = await this.#checkSource(fork);
+    return failed === "right" && this.#place.offset !== "-1" ? this.#put() : answer;
   }
 
   /** Stores the piece at a place in the head's list, unless it is there. */
@@ -143,12 +169,18 @@ export class StreamImport {
     const { contentType } = this.#head;
     const source = new StreamData(this.#session, from, contentType);
     const inherited = new Inherited(contentType, at);
+    let reach = 0;
     while (inherited.left > 0) {
       const part = await source.next();
       if (part === null) break;
       if (part.kind === "failure") {
         if (part.status === EXIT.missing) return this.#refuse(`its source ${JSON.stringify(from)} is not there`);
         return this.#refused(part);
+      }
+      reach += part.bytes.length;
+      if (reach > REACH_BYTES && isJsonContentType(contentType)) {
+        this.#place = { offset: part.from, units: inherited.left };
+        reach = part.bytes.length;
       }
       inherited.take(part.bytes);
     }
@@ -168,8 +200,8 @@ export class StreamImport {
         ? {}
         : {
             "Stream-Forked-From": server.pathOf(fork.from),
-            "Stream-Fork-Offset": "-1",
-            "Stream-Fork-Sub-Offset": String(fork.at),
+            "Stream-Fork-Offset": this.#place.offset,
+            "Stream-Fork-Sub-Offset": String(this.#place.units),
           }),
     };
   }

@@ -56,6 +56,20 @@ test("a stream is a fork again, with the same messages", async () => {
   assert.equal(dry.stdout, "there     branch\n");
 });
 
+test("a fork that begins with more than a server looks through is imported, also where an import ended with its creation", async () => {
+  const inherited = `${JSON.stringify("x".repeat(1_000_000))}\n`.repeat(70);
+  await server.done(["append", "long", "--json", "--create"], `${inherited}"last"\n`);
+  const bytes = archive("4\n", { name: "of-long", fork: forkOf("long", 70, inherited) });
+  const cut = await server.run(["import"], { stdin: bytes.subarray(0, -ARCHIVE_END.length - 512) });
+  assert.deepEqual([cut.status, cut.stderr], [65, "streamdir: the archive is cut off\n"]);
+  for (const what of ["imported  ", "there     "]) {
+    const { status, stdout } = await server.run(["import"], { stdin: bytes });
+    assert.deepEqual([status, stdout], [0, `${what}of-long\n`]);
+  }
+  assert.equal(await server.done(["cat", "of-long"]), `${inherited}4\n`);
+  assert.match(await server.done(["info", "of-long"]), /^forked from {5}long$/m);
+});
+
 for (const [title, args, data, contentType, fork] of [
   ["bytes", ["--lines"], "of another chat\n", "text/plain", forkOf("bytes", 4, "this")],
   ["fewer bytes", ["--lines"], "th\n", "text/plain", forkOf("fewer bytes", 4, "this")],

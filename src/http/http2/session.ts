@@ -67,6 +67,8 @@ export class Session {
   #isLeft = false;
   /** Whether it had, and the system had all bytes of the connection, when that was last looked at. */
   #wasSent = false;
+  /** What Node had been given to write when it was last seen to be written. */
+  #provenBytes = 0;
 
   constructor(
     session: ServerHttp2Session,
@@ -154,8 +156,8 @@ export class Session {
     if (idleMs >= 2 * keepAliveTimeout) return this.destroy();
     // Says goodbye first; a client that does not go by itself is cut as above.
     if (idleMs >= keepAliveTimeout) return this.close();
-    // The client may have gone since it was told to.
-    if (this.#session.closed) this.#probe();
+    // The client may have gone since it was told to, or in the middle of a write.
+    if (this.#session.closed || this.socket.bytesWritten !== this.#provenBytes) this.#probeNow();
     // Its windows open no more: where nothing else holds the rest back, it is never sent.
     const isSent = this.#isLeft && unsentBytesOf(this.socket) === 0;
     const stallMs = isSent && this.#wasSent ? 0 : MAX_STALL_MS;
@@ -190,16 +192,24 @@ export class Session {
     this.#probe();
   }
 
-  /**
-   * Finds out whether the client is still there. Under TLS, Node forgets a write that fails: it goes on waiting for it,
-   * and reads nothing meanwhile. An empty write below TLS costs no bytes, and where it fails the connection is closed.
-   * Once Node has ended its side such a write always fails, and Node reads until the client has ended its own.
-   */
+  /** Finds out whether the client is still there, once the last frames are written. */
   #probe(turns = PROBE_TURNS): void {
-    if (turns > 0) return void setImmediate(() => this.#probe(turns - 1));
+    if (turns > 0) setImmediate(() => this.#probe(turns - 1));
+    else this.#probeNow();
+  }
+
+  /**
+   * Under TLS, Node forgets a write that fails: it goes on waiting for it, and reads nothing meanwhile. An empty write
+   * below TLS costs no bytes, and where it fails the connection is closed. Once Node has ended its side such a write
+   * always fails, and Node reads until the client has ended its own.
+   */
+  #probeNow(): void {
     const plain = this.socket.writableEnded ? null : plainSocketOf(this.socket);
     // Behind a write that waits and then fails, it would never be over.
-    if (plain !== null && unsentBytesOf(plain) === 0) plain.write("");
+    if (plain === null || unsentBytesOf(plain) > 0) return;
+    // A write is counted here whether it fails or not: without a new one there is nothing to find out.
+    this.#provenBytes = this.socket.bytesWritten;
+    plain.write("");
   }
 
   /** Cuts the connection. */

@@ -17,6 +17,7 @@ import {
 } from "../../helpers/frames.js";
 import { openConnections } from "../../helpers/test-server-connections.js";
 import { ask, startSecure, type SecureServer } from "../../helpers/secure-server.js";
+import { until } from "../../helpers/until.js";
 
 const GET = FLAG.endHeaders | FLAG.endStream;
 const OPEN_READ = requestHeaders("GET", "/v1/stream/a?offset=-1&live=sse");
@@ -330,6 +331,42 @@ describe("a connection of HTTP/2 that takes too long is ended:", () => {
     await client.frame(({ type, stream }) => type === FRAME.headers && stream === 101);
     assert.ok(await server.isServing());
   });
+});
+
+describe("who goes while Node writes is noticed in seconds:", () => {
+  const MANY = frame(FRAME.window, 0, 0, uint32(2 ** 30));
+  const PART = frame(FRAME.data, 0, 1, Buffer.alloc(16_000, "a"));
+  const POST = requestHeaders("POST", "/v1/stream/a", [["content-type", "text/plain"]]);
+  const CATCH_UP = requestHeaders("GET", "/v1/stream/a?offset=-1");
+  const cases: readonly (readonly [string, readonly Buffer[], (client: FrameConnection) => unknown])[] = [
+    ["in the middle of a body", [frame(FRAME.headers, FLAG.endHeaders, 1, POST), PART, PART, PART], ({ tcp }) => tcp.resetAndDestroy()],
+    [
+      "in the middle of what an SSE read catches up with",
+      [MANY, frame(FRAME.headers, GET, 1, OPEN_READ)],
+      ({ socket }) => socket.destroy(),
+    ],
+    ["in the middle of an answer", [MANY, frame(FRAME.headers, GET, 1, CATCH_UP)], ({ socket }) => socket.destroy()],
+  ];
+  for (const [title, requests, go] of cases)
+    test(title, async (context) => {
+      const server = await startSecure(context, { sseLifetimeMs: 3_600_000 });
+      const owner = server.session();
+      await ask(owner, "PUT", "a", { headers: { "content-type": "text/plain" }, body: "x".repeat(4_000_000) });
+      owner.destroy();
+      await until(() => openConnections([server.test.port]).length === 0);
+      for (let round = 0; round < 10; round += 1) {
+        const client = await server.frames({ settings: setting(4, 2 ** 30) });
+        client.write(...requests);
+        await new Promise<void>((resolve) => setImmediate(resolve));
+        go(client);
+        await once(client.tcp, "close");
+      }
+      for (let looks = 0; looks < 4; looks += 1) {
+        for (let turns = 0; turns < 50; turns += 1) await new Promise<void>((resolve) => setImmediate(resolve));
+        server.test.clock.advance(5_000);
+      }
+      await until(() => openConnections([server.test.port]).length === 0);
+    });
 });
 
 describe("a server that stops", () => {

@@ -12,7 +12,7 @@ export type ListenAddress =
 export const ALL_ADDRESSES = "::";
 
 const MAX_PORT = 65_535;
-const HOST_AND_PORT = /^(?:\[([0-9A-Fa-f:.]+(?:%\w+)?)\]|([\w.-]+|\*)):(\d{1,5})$/;
+const HOST_AND_PORT = /^(?:\[([0-9A-Fa-f:.]+(?:%[\w.-]+)?)\]|([\w.-]+|\*)):(\d{1,5})$/;
 
 /**
  * Reads addresses separated by commas: `HOST:PORT` (`[::1]:4437`, `*:4437` for all), `unix:PATH` and `fd:N`; `null`
@@ -36,6 +36,11 @@ function parseAddress(text: string): ListenAddress | null {
   const port = Number(digits);
   if (!(port <= MAX_PORT) || (bracketed !== undefined && !isIPv6(bracketed))) return null;
   return { kind: "tcp", host: bracketed ?? (named === undefined || named === "*" ? ALL_ADDRESSES : named), port };
+}
+
+/** A host and a port as a URL has them: a zone of this machine's behind `%25` (RFC 6874, 2). Browsers take none. */
+export function formatAuthority(host: string, port: number): string {
+  return formatListen({ kind: "tcp", host: host.replace("%", "%25"), port });
 }
 
 /** An address as `--listen` and the log write it. */

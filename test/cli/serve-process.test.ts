@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { closeSync, constants, openSync, writeFileSync } from "node:fs";
+import { networkInterfaces } from "node:os";
 import { dirname, join } from "node:path";
 import { describe, test, type TestContext } from "node:test";
 import { AuthFile } from "../helpers/auth-file.js";
@@ -39,6 +40,19 @@ describe("the process of a server", () => {
       assert.equal((await command.ended).status, 0);
     });
   }
+
+  const zoned = Object.entries(networkInterfaces()).flatMap(([name, addresses = []]) =>
+    addresses.filter(({ address }) => address.startsWith("fe80:")).map(({ address }) => `${address}%${name}`),
+  )[0];
+  test("serves on an address with a zone", { skip: zoned === undefined && "no link-local address" }, async (t) => {
+    const command = startStreamdir(t, ["serve", tempDir(), `--listen=[${zoned}]:0`, "--insecure", "--log-format=json"]);
+    const ready = JSON.parse(await command.stdoutLine(/"serving"/));
+    assert.equal(ready.page, undefined);
+    const { stdout } = await startProgram(t, "sh", ["-c", ready.try]).ended;
+    assert.match(stdout, /^HTTP\/1\.1 201 /);
+    command.kill("SIGTERM");
+    assert.equal((await command.ended).status, 0);
+  });
 
   test("keeps its own line from an access log on standard output", async (t) => {
     const command = startStreamdir(t, ["serve", tempDir(), "--port=0", "--log-format=json", "--access-log"]);

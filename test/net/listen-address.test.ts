@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { formatListen, parseListen, type ListenAddress } from "../../src/net/listen-address.js";
+import { formatAuthority, formatListen, parseListen, type ListenAddress } from "../../src/net/listen-address.js";
 
 const tcp = (host: string, port: number): ListenAddress => ({ kind: "tcp", host, port });
 
@@ -10,6 +10,9 @@ const CASES: readonly (readonly [text: string, addresses: readonly ListenAddress
   ["a-b.example_1.com:65535", [tcp("a-b.example_1.com", 65535)]],
   ["[::1]:80", [tcp("::1", 80)]],
   ["[fe80::1%eth0]:80", [tcp("fe80::1%eth0", 80)]],
+  ["[fe80::1%br-lan]:80", [tcp("fe80::1%br-lan", 80)]],
+  ["[fe80::1%eth0.100]:80", [tcp("fe80::1%eth0.100", 80)]],
+  ["[fe80::1%]:80", null],
   ["[::ffff:127.0.0.1]:80", [tcp("::ffff:127.0.0.1", 80)]],
   ["*:4437", [tcp("::", 4437)], "[::]:4437"],
   ["unix:/run/streamdir.sock", [{ kind: "unix", path: "/run/streamdir.sock" }]],
@@ -39,6 +42,12 @@ const CASES: readonly (readonly [text: string, addresses: readonly ListenAddress
   ["fd:-1", null],
   ["fd:12345678", null],
 ];
+
+test("a URL has the zone of an address behind %25", () => {
+  assert.equal(formatAuthority("fe80::1%eth0", 80), "[fe80::1%25eth0]:80");
+  assert.equal(formatAuthority("::1", 80), "[::1]:80");
+  assert.equal(formatAuthority("127.0.0.1", 80), "127.0.0.1:80");
+});
 
 describe("an address to listen on", () => {
   for (const [text, addresses, formatted = text] of CASES) {

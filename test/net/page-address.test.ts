@@ -10,6 +10,7 @@ test("the page has an address for those on this machine, or as the option says",
     ["http://192.0.2.1:4437/v1/stream/", "loopback", null],
     ["http://192.0.2.1:4437/v1/stream/", true, "http://192.0.2.1:4437/v1/stream/__ds/ui/"],
     ["http://127.0.0.1:4437/v1/stream/", false, null],
+    ["http://[fe80::1%25eth0]:4437/v1/stream/", true, null],
   ] as const)
     assert.equal(pageAddress(url, ui), page, `${url} ${ui}`);
 });

@@ -102,9 +102,7 @@ export function socketUnit({ settings, user, addresses }: UnitsPlan): string {
     "Description=Where streamdir listens",
     "",
     "[Socket]",
-    ...addresses.map(
-      (address) => `ListenStream=${quoteValue(address.kind === "unix" ? address.path : formatListen(address))}`,
-    ),
+    ...addresses.map((address) => `ListenStream=${quoteValue(streamOf(address))}`),
     ...(isUnix ? socketOwner(settings, user) : []),
     `Backlog=${LISTEN_BACKLOG}`,
     "NoDelay=yes",
@@ -112,6 +110,14 @@ export function socketUnit({ settings, user, addresses }: UnitsPlan): string {
     "[Install]",
     "WantedBy=sockets.target",
   );
+}
+
+/** An address as systemd has it: a zone is behind the port (systemd.socket(5)). */
+function streamOf(address: UnitsPlan["addresses"][number]): string {
+  if (address.kind === "unix") return address.path;
+  const [host = "", zone] = address.host.split("%");
+  const text = formatListen({ ...address, host });
+  return zone === undefined ? text : `${text}%${zone}`;
 }
 
 /** A user's group comes along; without a user, sockets are root's. */

@@ -1,7 +1,7 @@
 // Opens one address, and takes connections there.
 
 import { createServer, type Server, type Socket } from "node:net";
-import { ALL_ADDRESSES, formatListen, type ListenAddress } from "../../net/listen-address.js";
+import { ALL_ADDRESSES, formatAuthority, formatListen, type ListenAddress } from "../../net/listen-address.js";
 import { LISTEN_BACKLOG } from "./plan.js";
 import { isBeyond, type BoundAddress, type Reach } from "./reach.js";
 import { removeStaleSocket, withMode } from "./socket-file.js";
@@ -86,7 +86,7 @@ export class Listener {
   get authority(): string {
     if (typeof this.bound !== "object" || this.bound === null) return "localhost";
     const host = this.address.kind === "tcp" ? this.address.host : this.bound.address;
-    return formatListen({ kind: "tcp", host, port: this.bound.port });
+    return formatAuthority(host, this.bound.port);
   }
 
   /** As `--listen` writes it, with the real port. */

@@ -43,6 +43,7 @@ const PLANS = {
       user: "daemon",
       addresses: [
         { kind: "tcp", host: "::1", port: 4437 },
+        { kind: "tcp", host: "fe80::1%lo", port: 4437 },
         { kind: "unix", path: "/run/streamdir/100%.sock" },
       ],
     },
@@ -134,7 +135,7 @@ describe("units for systemd", () => {
 
   test("have each address in the socket alone", () => {
     const unit = socketUnit(PLANS["with several addresses"]);
-    assert.deepEqual(valuesOf(unit, "ListenStream"), ["[::1]:4437", "/run/streamdir/100%%.sock"]);
+    assert.deepEqual(valuesOf(unit, "ListenStream"), ["[::1]:4437", "[fe80::1]:4437%%lo", "/run/streamdir/100%%.sock"]);
     assert.deepEqual([valuesOf(unit, "SocketMode"), valuesOf(unit, "SocketUser")], [["0660"], ["daemon"]]);
     assert.deepEqual(valuesOf(socketUnit(planOf()), "SocketMode"), []);
     const addresses = [{ kind: "unix", path: "/run/s" }] as const;

@@ -44,16 +44,21 @@ function append(url, seq, piece) {
   return post(url, { "Content-Type": "text/plain", ...producer }, piece);
 }
 
-/** Writes a reply as it comes, until it is whole or was stopped. */
+/** Writes a reply as it comes, until it is whole, was stopped, or the model failed. */
 async function write(url, pieces) {
   let seq = 0;
-  for await (const piece of pieces) {
-    // Leaving the loop ends the generator: a model that is called there is told to stop.
-    if (!(await append(url, seq, piece))) return console.log(`stopped after ${seq} pieces`);
-    seq++;
+  try {
+    for await (const piece of pieces) {
+      // Models give empty pieces, too, and an append needs a body.
+      if (piece === "") continue;
+      // Leaving the loop ends the generator: a model that is called there is told to stop.
+      if (!(await append(url, seq, piece))) return console.log(`stopped after ${seq} pieces`);
+      seq++;
+    }
+  } finally {
+    // In any case, or its readers wait for ever. Closing what is closed does nothing: this may be sent again, too.
+    await post(url, { "Stream-Closed": "true" });
   }
-  // Closing what is closed does nothing: this may be sent again, too.
-  await post(url, { "Stream-Closed": "true" });
   console.log(`wrote ${seq} pieces`);
 }
 

@@ -83,6 +83,27 @@ test("a reply that is whole is closed, also where the first requests to close it
   assertWhole({ text: await whole.text(), closed: whole.headers.get("Stream-Closed") });
 });
 
+/** What a model gives that is not as one wishes: pieces without text, and a fault in place of the rest. */
+const MODELS: readonly { readonly says: string; readonly body: string; readonly line: RegExp; readonly text: string }[] = [
+  { says: "gives empty pieces", body: 'yield ""; yield "Two "; yield ""; yield "pieces";', line: /^wrote 2 pieces/, text: "Two pieces" },
+  { says: "fails", body: 'yield "Half a "; throw new Error("model");', line: /^Error: model/, text: "Half a " },
+];
+
+for (const { says, body, line, text } of MODELS) {
+  test(`a reply is closed where the model ${says}`, async (context) => {
+    const streams = await servePage(context);
+    const changed = join(tempDir(), "chat-reply.mjs");
+    const source = readFileSync(PROGRAM, "utf8");
+    assert.ok(source.includes("function* replyTo(question) {"));
+    writeFileSync(changed, source.replace("function* replyTo(question) {", (head) => `${head} ${body} return;`));
+    const { page, program } = await startProgram(context, changed, streams);
+    const name = await (await fetch(page, { method: "POST", body: "What" })).text();
+    await Promise.race([program.stdoutLine(line), program.stderrLine(line)]);
+    const reply = await fetch(streams + name);
+    assert.deepEqual({ text: await reply.text(), closed: reply.headers.get("Stream-Closed") }, { text, closed: "true" });
+  });
+}
+
 test("a reply is written whole where the server limits its rate", async (context) => {
   const streams = await servePage(context, { rateLimit: "1" });
   let limited = 0;

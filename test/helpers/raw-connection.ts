@@ -41,13 +41,16 @@ export class RawConnection {
   readonly socket: Socket;
   /** All that has come and was not taken yet. */
   #received = Buffer.alloc(0);
+  /** What has come of an answer in chunks and is not out of them yet; `null` where none is followed. */
+  #chunked: Buffer | null = null;
   #isOver = false;
   #changed: (() => void)[] = [];
 
   private constructor(socket: Socket) {
     this.socket = socket;
     socket.on("data", (chunk: Buffer) => {
-      this.#received = Buffer.concat([this.#received, chunk]);
+      if (this.#chunked === null) this.#received = Buffer.concat([this.#received, chunk]);
+      else this.#takeOut(Buffer.concat([this.#chunked, chunk]));
       this.#tellChange();
     });
     // A reset is one of the ways in which a connection ends here.
@@ -72,14 +75,20 @@ export class RawConnection {
 
   /** The next answer. `toHead` says that it answers a HEAD. Rejects when the connection ends before it is whole. */
   async answer({ toHead = false } = {}): Promise<Answer> {
-    const head = await this.head();
+    const head = await this.#head();
     const hasNoBody = toHead || head.status === 204 || head.status === 304 || head.status < 200;
     const body = hasNoBody ? Buffer.alloc(0) : await this.#body(head);
     return { ...head, body, text: body.toString() };
   }
 
-  /** The head of the next answer; what follows is left to `until` and `rest`. */
+  /** The head of the next answer; what follows is left to `until` and `rest`, out of its chunks where it has some. */
   async head(): Promise<Head> {
+    const head = await this.#head();
+    if (head.headers["transfer-encoding"] === "chunked") this.#takeOut(this.#take(this.#received.length));
+    return head;
+  }
+
+  async #head(): Promise<Head> {
     const end = await this.#find("\r\n\r\n");
     const [statusLine = "", ...lines] = this.#take(end).toString("latin1").trimEnd().split("\r\n");
     const [, status, statusText] = /^HTTP\/1\.1 (\d{3}) (.*)$/.exec(statusLine) ?? assert.fail(`not a status line: ${statusLine}`);
@@ -91,6 +100,26 @@ export class RawConnection {
       headers[name] = headers[name] === undefined ? value : `${headers[name]}, ${value}`;
     }
     return { status: Number(status), statusText: statusText ?? "", headers };
+  }
+
+  /** Takes what is whole out of chunks. Behind the last of them bytes are as they come again. */
+  #takeOut(chunked: Buffer): void {
+    for (let at = 0; ;) {
+      const line = chunked.indexOf("\r\n", at, "latin1");
+      const size = /^[0-9a-f]+$/.exec(chunked.toString("latin1", at, Math.max(at, line)));
+      assert.ok(line < 0 || size !== null, `no size of a chunk: ${JSON.stringify(chunked.toString("latin1", at, at + 100))}`);
+      const from = line + 2;
+      const to = from + Number.parseInt(size?.[0] ?? "0", 16);
+      this.#chunked = chunked.subarray(at);
+      if (line < 0 || chunked.length < to + 2) return;
+      assert.equal(chunked.toString("latin1", to, to + 2), "\r\n", "the end of a chunk");
+      at = to + 2;
+      this.#received = Buffer.concat([this.#received, chunked.subarray(from, to)]);
+      if (to > from) continue;
+      this.#received = Buffer.concat([this.#received, chunked.subarray(at)]);
+      this.#chunked = null;
+      return;
+    }
   }
 
   /** All text (latin1) up to and with the next `end`. */

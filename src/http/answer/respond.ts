@@ -228,11 +228,11 @@ export class Responder {
     exchange.res.writeContinue();
   }
 
-  /** Begins an answer that ends with its connection: bytes written after it are sent unchanged. */
+  /**
+   * Begins an answer whose end is not known, and with which its connection ends. Over HTTP/1.1 it is sent in chunks:
+   * some clients wait for more bytes than there are where an answer has none.
+   */
   beginEndless(exchange: Exchange, headers: readonly string[]): void {
-    const { res } = exchange;
-    // Framed in chunks, a buffer could not be the same for all readers.
-    res.removeHeader("Transfer-Encoding");
     this.#begin(exchange, 200, headers, null, true);
     exchange.status = 200;
     this.#inFlight.waits(exchange);

@@ -7,6 +7,7 @@ import type { Context } from "../context/context.js";
 import type { Exchange } from "../exchange/exchange.js";
 import type { Outbound } from "../node/message.js";
 import { OwnResponse } from "../node/own-response.js";
+import { heldBy, writeChunk } from "./sse-chunks.js";
 import { lifetimeOf } from "./sse-lifetime.js";
 
 /** How long a client that has been sent all of an answer may take to end it. */
@@ -64,10 +65,10 @@ export abstract class SseConnection {
   }
 
   /**
-   * Where events are written once the head is out: the answer would only pass them on, and waits for the same `drain`.
-   * An embedding server may have no socket.
+   * Where events are written once the head is out: the answer waits for the same `drain`. An embedding server may have
+   * no socket.
    */
-  get #out(): Pick<Outbound, "writable" | "write" | "on"> {
+  get #out(): Pick<Outbound, "writable" | "on"> {
     const { res } = this.exchange;
     return res instanceof OwnResponse ? res.req.socket : res;
   }
@@ -99,29 +100,35 @@ export abstract class SseConnection {
 
   /** Sends whole events, which were admitted, after an `opening` if there is one. Returns whether more has room. */
   protected write(events: Buffer, nowMs: number, opening: Buffer | null = null): boolean {
-    const out = this.#hasBegun ? this.#out : this.exchange.res;
     this.sentAtMs = nowMs;
     if (opening !== null) {
       this.context.inFlight.sent(this.exchange, opening);
-      out.write(opening);
+      this.#pass(opening);
     }
     this.context.inFlight.sent(this.exchange, events);
-    const isRoomLeft = out.write(events);
+    const isRoomLeft = this.#pass(events);
     if (!this.#hasBegun) this.#begun();
-    if (!isRoomLeft) this.#unread ??= this.context.unread.add(this.exchange, events);
+    if (!isRoomLeft) this.#unread ??= this.context.unread.add(this.exchange, heldBy(events));
     return isRoomLeft;
+  }
+
+  /** Passes bytes on to the connection; returns whether more has room. */
+  #pass(bytes: Buffer): boolean {
+    const { res } = this.exchange;
+    if (!this.#hasBegun || !(res instanceof OwnResponse)) return res.write(bytes);
+    return res.chunkedEncoding ? writeChunk(res.req.socket, bytes) : res.req.socket.write(bytes);
   }
 
   /** Sends a comment between two events; nothing where data waits to be taken, which shows the client as much. */
   beat(nowMs: number): void {
     this.sentAtMs = nowMs;
     // Whether there is room for more is found with the next event.
-    if (this.#isQuiet) this.#out.write(SSE_COMMENT);
+    if (this.#isQuiet) this.#pass(SSE_COMMENT);
   }
 
   /** Ends the answer, and has the client wait for `comeBackMs` before it asks again; `null` says nothing. */
   dismiss(comeBackMs: number | null): void {
-    if (comeBackMs !== null && this.#isQuiet) this.#out.write(encodeRetryAlone(comeBackMs));
+    if (comeBackMs !== null && this.#isQuiet) this.#pass(encodeRetryAlone(comeBackMs));
     this.finish();
   }
 

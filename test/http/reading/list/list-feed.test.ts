@@ -47,7 +47,10 @@ test("a reader who is slower than what is remembered is told to list again, and 
   const slow = await server.receive("GET", "slow");
   const quick = await server.receive("GET", "quick");
   for (const { exchange } of [slow, quick]) feed.open(exchange, EVERYBODY, QUERY);
-  await Promise.all([slow.connection.until("\n\n"), quick.connection.until("\n\n")]);
+  for (const { connection } of [slow, quick]) {
+    await connection.head();
+    await connection.until("\n\n");
+  }
   slow.connection.socket.pause();
   let sent = 0;
   const burst = async (): Promise<void> => {

@@ -1,0 +1,57 @@
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import { heldBy, writeChunk } from "../../../src/http/reading/sse-chunks.js";
+import { startServer } from "../../helpers/test-server.js";
+
+const TEXT = { "Content-Type": "text/plain" };
+
+/** A socket that keeps what is written to it. */
+function socketOf(hasRoom: boolean) {
+  const written: Buffer[] = [];
+  const calls: string[] = [];
+  const write = (bytes: Buffer): boolean => {
+    written.push(bytes);
+    calls.push("write");
+    return hasRoom;
+  };
+  // The others of the many forms of a socket's write are not used.
+  const socket = { write: write as never, cork: () => void calls.push("cork"), uncork: () => void calls.push("uncork") };
+  return { socket, written, calls };
+}
+
+test("events are a chunk in the same memory for all who are sent them", () => {
+  const events = Buffer.from("event: data\ndata:one\n\n");
+  const { socket, written } = socketOf(true);
+  for (let reader = 0; reader < 3; reader += 1) assert.equal(writeChunk(socket, events), true);
+  assert.equal(String(written[0]), "16\r\nevent: data\ndata:one\n\n\r\n");
+  assert.deepEqual(new Set([...written, heldBy(events)]).size, 1);
+});
+
+test("long events are not copied: their frame is around them", () => {
+  const events = Buffer.alloc(256 * 1024 + 1, "x");
+  const { socket, written, calls } = socketOf(false);
+  assert.equal(writeChunk(socket, events), false);
+  assert.deepEqual([String(written[0]), written[1] === events, String(written[2])], ["40001\r\n", true, "\r\n"]);
+  assert.deepEqual(calls, ["cork", "write", "write", "write", "uncork"]);
+  assert.equal(heldBy(events), events);
+});
+
+describe("an event stream", () => {
+  for (const [version, lastChunk] of [
+    ["1.1", "0\r\n\r\n"],
+    ["1.0", ""],
+  ] as const)
+    test(`over HTTP/${version} ends with ${lastChunk === "" ? "its connection" : "a last chunk, and its connection"}`, async (context) => {
+      const server = await startServer(context);
+      await server.send("PUT", "a", { headers: TEXT, body: "one" });
+      const reader = await server.connect();
+      reader.write(`GET /v1/stream/a?live=sse&offset=-1 HTTP/${version}\r\nHost: a\r\n\r\n`);
+      const head = await reader.until("\r\n\r\n");
+      assert.equal(/^transfer-encoding: chunked\r$/im.test(head), lastChunk !== "");
+      assert.match(head, /^connection: close\r$/im);
+      await reader.until('"upToDate":true}\n');
+      await server.send("POST", "a", { headers: { ...TEXT, "Stream-Closed": "true" }, body: "x".repeat(300_000) });
+      const rest = await reader.rest();
+      assert.ok(rest.endsWith(`\n\n${lastChunk === "" ? "" : `\r\n${lastChunk}`}`), JSON.stringify(rest.slice(-50)));
+    });
+});

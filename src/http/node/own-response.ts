@@ -22,6 +22,13 @@ export class OwnResponse<Request extends IncomingMessage = IncomingMessage> exte
   /** Whether all of it is written, though it only ends when the client has sent its body. */
   isWhole = false;
 
+  /** Has an answer that is sent in chunks take whole ones from now on, and the last one too; false for any other. */
+  takeChunks(): boolean {
+    const { chunkedEncoding } = this;
+    this.chunkedEncoding = false;
+    return chunkedEncoding;
+  }
+
   /** Releases the text of a sent head, nearly 1 KB: from then on Node only checks whether there is one. */
   forgetHead(): void {
     const keeper = this as this & HeadKeeper; // as its type says

@@ -1,7 +1,10 @@
 // Frames events for HTTP/1.1, where what has no length is sent in chunks (RFC 9112, 7.1). Node would do that for each
 // reader anew, with three writes instead of one.
 
-import type { Socket } from "node:net";
+import type { Outbound } from "../node/message.js";
+
+/** What ends the chunks. */
+export const LAST_CHUNK: Buffer = Buffer.from("0\r\n\r\n", "latin1");
 
 const LINE_END = Buffer.from("\r\n", "latin1");
 /** What is longer is not copied: its frame is written around it. */
@@ -24,14 +27,11 @@ function sizeLine({ length }: Buffer): Buffer {
 }
 
 /** Writes events as a chunk; returns whether more has room. */
-export function writeChunk(socket: Pick<Socket, "write" | "cork" | "uncork">, events: Buffer): boolean {
-  if (events.length <= MAX_COPIED_BYTES) return socket.write(chunkOf(events));
-  socket.cork();
-  socket.write(sizeLine(events));
-  socket.write(events);
-  const isRoomLeft = socket.write(LINE_END);
-  socket.uncork();
-  return isRoomLeft;
+export function writeChunk(out: Pick<Outbound, "write">, events: Buffer): boolean {
+  if (events.length <= MAX_COPIED_BYTES) return out.write(chunkOf(events));
+  out.write(sizeLine(events));
+  out.write(events);
+  return out.write(LINE_END);
 }
 
 /** The memory that waits where events were written by {@link writeChunk} and are not taken yet. */

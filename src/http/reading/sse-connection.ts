@@ -7,7 +7,7 @@ import type { Context } from "../context/context.js";
 import type { Exchange } from "../exchange/exchange.js";
 import type { Outbound } from "../node/message.js";
 import { OwnResponse } from "../node/own-response.js";
-import { heldBy, writeChunk } from "./sse-chunks.js";
+import { heldBy, LAST_CHUNK, writeChunk } from "./sse-chunks.js";
 import { lifetimeOf } from "./sse-lifetime.js";
 
 /** How long a client that has been sent all of an answer may take to end it. */
@@ -22,6 +22,8 @@ export abstract class SseConnection {
   sentAtMs: number;
   protected readonly context: Context;
   protected readonly exchange: Exchange;
+  /** Whether what is written is framed here. */
+  readonly #isChunked: boolean;
   #hasBegun = false;
   #isOver = false;
   #timer: Timer;
@@ -33,6 +35,7 @@ export abstract class SseConnection {
     this.context = context;
     this.exchange = exchange;
     this.sentAtMs = clock.nowMs();
+    this.#isChunked = exchange.res instanceof OwnResponse && exchange.res.takeChunks();
     this.#timer = clock.after(lifetimeOf(context), () => this.finish());
   }
 
@@ -115,8 +118,8 @@ export abstract class SseConnection {
   /** Passes bytes on to the connection; returns whether more has room. */
   #pass(bytes: Buffer): boolean {
     const { res } = this.exchange;
-    if (!this.#hasBegun || !(res instanceof OwnResponse)) return res.write(bytes);
-    return res.chunkedEncoding ? writeChunk(res.req.socket, bytes) : res.req.socket.write(bytes);
+    const out = this.#hasBegun && res instanceof OwnResponse ? res.req.socket : res;
+    return this.#isChunked ? writeChunk(out, bytes) : out.write(bytes);
   }
 
   /** Sends a comment between two events; nothing where data waits to be taken, which shows the client as much. */
@@ -139,7 +142,8 @@ export abstract class SseConnection {
   finish(): void {
     if (!this.#leave()) return;
     if (this.#unread === null) this.#cutSoon();
-    this.exchange.res.end();
+    if (this.#isChunked) this.exchange.res.end(LAST_CHUNK);
+    else this.exchange.res.end();
   }
 
   /** Whether the last event is with the client, and another could follow. */

@@ -95,7 +95,10 @@ for (const { says, body, line, text } of MODELS) {
     const changed = join(tempDir(), "chat-reply.mjs");
     const source = readFileSync(PROGRAM, "utf8");
     assert.ok(source.includes("function* replyTo(question) {"));
-    writeFileSync(changed, source.replace("function* replyTo(question) {", (head) => `${head} ${body} return;`));
+    writeFileSync(
+      changed,
+      source.replace("function* replyTo(question) {", (head) => `${head} ${body} return;`),
+    );
     const { page, program } = await startProgram(context, changed, streams);
     const name = await (await fetch(page, { method: "POST", body: "What" })).text();
     await Promise.race([program.stdoutLine(line), program.stderrLine(line)]);

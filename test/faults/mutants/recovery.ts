@@ -12,7 +12,7 @@ export const RECOVERY_MUTANTS: readonly Mutant[] = [
   {
     fault: "a sidecar that a kill left unsynced counts as permanent",
     file: "storage/file/recovery/unopened-streams.ts",
-    code: "stream.disk.hasUnsyncedSidecar = own !== null;",
+    code: "stream.disk.hasUnsyncedSidecar = own !== null || isAllInJournal;",
     becomes: "",
     seed: 124,
   },

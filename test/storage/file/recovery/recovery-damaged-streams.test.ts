@@ -98,8 +98,7 @@ describe("damaged streams", () => {
   ] as const)
     test(`a missing sidecar costs nothing of the large payloads of a stream that ${what}`, async (t) => {
       const engine = await openEngine();
-      for (const payload of before)
-        assert.equal(await remove(engine.storage, await created(engine.storage, "bad", payload)), "durable");
+      for (const payload of before) assert.equal(await remove(engine.storage, await created(engine.storage, "bad", payload)), "durable");
       await engine.files.idle();
       await append(engine.storage, await created(engine.storage, "bad", "first,"), bytesOf(4500, 1));
       const left = await crash(engine);

@@ -50,6 +50,8 @@ describe("the process of a server", () => {
     assert.equal(ready.page, undefined);
     const { stdout } = await startProgram(t, "sh", ["-c", ready.try]).ended;
     assert.match(stdout, /^HTTP\/1\.1 201 /);
+    const read = await startStreamdir(t, ["cat", "hello"], { env: { STREAMDIR_URL: ready.url } }).ended;
+    assert.deepEqual([read.status, read.stdout], [0, "hello"]);
     command.kill("SIGTERM");
     assert.equal((await command.ended).status, 0);
   });

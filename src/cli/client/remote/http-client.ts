@@ -2,6 +2,7 @@
 
 import http from "node:http";
 import https from "node:https";
+import { formatAuthority } from "../../../net/listen-address.js";
 import type { Certificate } from "../../../ops/certificate-files.js";
 import { stopwatchMs } from "../../../ops/clock.js";
 import { BodyBlocks } from "../../../protocol/json/body-blocks.js";
@@ -76,7 +77,10 @@ export class HttpClient implements Client {
     const shown = certificate === null ? {} : { cert: certificate.cert, key: certificate.key };
     this.#agent = address.isSecure ? new https.Agent({ ...settings, ...shown }) : new http.Agent(settings);
     const authorization = token === null ? {} : { Authorization: `Bearer ${token}` };
-    this.#headers = { "User-Agent": userAgent, ...authorization };
+    // A zone means something on this machine alone (RFC 6874, 4).
+    const [bare = "", zone] = address.host.split("%");
+    const host = zone === undefined ? {} : { Host: formatAuthority(bare, address.port) };
+    this.#headers = { ...host, "User-Agent": userAgent, ...authorization };
   }
 
   /** Resolves when the answer is whole, or there is none. Never rejects. */

@@ -2,12 +2,13 @@
 
 import { faultOfPrefix, OPTIONS } from "../../../options.js";
 import { isLoopbackName } from "../../../net/host-name.js";
+import { formatAuthority } from "../../../net/listen-address.js";
 import { quoted } from "../../command/value.js";
 
 /** Where requests go. */
 export interface ServerAddress {
   readonly isSecure: boolean;
-  /** Host name or address without brackets; `localhost` for a Unix socket. */
+  /** Host name, or address without brackets and with its zone; `localhost` for a Unix socket. */
   readonly host: string;
   readonly port: number;
   /** `null` for a server with a port. */
@@ -30,6 +31,9 @@ export interface CalledAs {
   readonly prefix: string;
 }
 
+/** A zone of this machine's in an address (RFC 6874, 2), which Node's URL does not know. */
+const ZONE = /^(https?:\/\/\[[0-9A-Fa-f:.]+)%25([\w.-]+)(\])/;
+
 const FLAGS: CalledAs = { server: "--server", prefix: "--prefix" };
 
 /**
@@ -42,8 +46,8 @@ export function parseServer(text: string, prefix: string | null, called: CalledA
   const shown = text.includes("@") ? "" : `, not ${quoted(text)}`;
   const wrong = (words: string): ParsedServer => ({ fault: `${called.server} ${words}${shown}` });
   if (!/^https?:\/\//.test(text)) return wrong("must be a URL like http://127.0.0.1:4437, or unix:PATH");
-  if (!URL.canParse(text)) return wrong("must be a URL");
-  const url = new URL(text);
+  const url = urlOf(text);
+  if (url === null) return wrong("must be a URL");
   if (url.username !== "" || url.password !== "")
     return { fault: `${called.server} must have no name and no password: see --token-file` };
   if (url.search !== "" || url.hash !== "") return wrong("must have no ? and no #");
@@ -52,9 +56,10 @@ export function parseServer(text: string, prefix: string | null, called: CalledA
     return prefix === null ? wrong(`must have ${PREFIX_RULE}`) : wrongPrefix(prefix, called);
   const isSecure = url.protocol === "https:";
   const host = url.hostname.replace(/^\[(.*)\]$/, "$1");
+  const zone = ZONE.exec(text)?.[2];
   return {
     isSecure,
-    host,
+    host: zone === undefined ? host : `${host}%${zone}`,
     port: url.port === "" ? (isSecure ? 443 : 80) : Number(url.port),
     socketPath: null,
     prefix: path,
@@ -64,7 +69,13 @@ export function parseServer(text: string, prefix: string | null, called: CalledA
 
 /** Whether an address has a prefix of its own: a URL with a path. */
 export function hasPath(text: string): boolean {
-  return /^https?:\/\//.test(text) && URL.canParse(text) && new URL(text).pathname !== "/";
+  return /^https?:\/\//.test(text) && (urlOf(text)?.pathname ?? "/") !== "/";
+}
+
+/** A URL without its zone; `null` where it is none. */
+function urlOf(text: string): URL | null {
+  const withoutZone = text.replace(ZONE, "$1$3");
+  return URL.canParse(withoutZone) ? new URL(withoutZone) : null;
 }
 
 function onSocket(socketPath: string, prefix: string | null, called: CalledAs): ParsedServer {
@@ -86,5 +97,5 @@ function withSlash(path: string): string {
 /** An address as messages write it. */
 export function formatServer({ isSecure, host, port, socketPath }: ServerAddress): string {
   if (socketPath !== null) return `unix:${socketPath}`;
-  return `${isSecure ? "https" : "http"}://${host.includes(":") ? `[${host}]` : host}:${port}`;
+  return `${isSecure ? "https" : "http"}://${formatAuthority(host, port)}`;
 }

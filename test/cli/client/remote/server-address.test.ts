@@ -11,6 +11,7 @@ for (const [text, prefix, address] of [
   ["http://127.0.0.1:4437/a/b/", null, { prefix: "/a/b/" }],
   ["http://127.0.0.1:4437/a/", "/c/", { prefix: "/c/" }],
   ["http://[::1]:80/", null, { host: "::1", port: 80 }],
+  ["http://[fe80::1%25br-lan]:4437/", null, { host: "fe80::1%br-lan", isPrivate: false }],
   ["https://a.example", null, { isSecure: true, host: "a.example", port: 443 }],
   ["http://a.example", null, { host: "a.example", port: 80, isPrivate: false }],
   ["unix:/run/a,b.sock", null, { host: "localhost", port: 80, socketPath: "/run/a,b.sock" }],
@@ -35,7 +36,8 @@ for (const [text, prefix, fault] of [
   test(`${JSON.stringify(text)} ${prefix ?? ""} is none`, () => assert.deepEqual(parseServer(text, prefix), { fault }));
 
 test("an address has a prefix of its own where it is a URL with a path", () => {
-  for (const text of ["http://a/b", "https://a/b/", "http://[::1]:80/v1/stream/"]) assert.equal(hasPath(text), true, text);
+  for (const text of ["http://a/b", "https://a/b/", "http://[::1]:80/v1/stream/", "http://[fe80::1%25e]/a/"])
+    assert.equal(hasPath(text), true, text);
   for (const text of ["http://a", "http://a/", "unix:/run/s", "a/b", "http://"]) assert.equal(hasPath(text), false, text);
 });
 
@@ -51,7 +53,7 @@ test("a fault names the variable that the address comes from", () => {
 });
 
 test("an address is written as it is given", () => {
-  for (const text of ["http://127.0.0.1:4437", "https://[::1]:8443", "unix:/run/s"]) {
+  for (const text of ["http://127.0.0.1:4437", "https://[::1]:8443", "http://[fe80::1%25eth0.1]:4437", "unix:/run/s"]) {
     const address = parseServer(text, null);
     assert.ok(!("fault" in address));
     assert.equal(formatServer(address), text);

@@ -104,7 +104,7 @@ describe("behind middleware that takes a list of headers for one of pairs", () =
       connection.write(`GET ${STREAMS}${target} HTTP/1.1\r\nHost: a\r\n\r\n`);
       const head = await connection.head();
       assert.deepEqual([head.status, head.headers["content-type"]], [200, "text/event-stream"]);
-      assert.deepEqual([head.headers["transfer-encoding"], head.headers["connection"]], [undefined, "close"]);
+      assert.deepEqual([head.headers["transfer-encoding"], head.headers["connection"]], ["chunked", "close"]);
       assertOwn(head);
       assert.match(await connection.until("\n\n"), /^retry: \d+\nevent: /);
     });

@@ -406,7 +406,7 @@ describe("the answer of a refusal", () => {
   });
 });
 
-test("an endless answer is not framed: what is written is what goes out, and its end is the connection's", async (context) => {
+test("an endless answer is sent in chunks, and its end is the connection's", async (context) => {
   const connection = await connectTo(context, (responder, exchange) => {
     responder.beginEndless(exchange, ["Content-Type", "text/event-stream"]);
     nodeAnswer(exchange).write("one");
@@ -415,7 +415,7 @@ test("an endless answer is not framed: what is written is what goes out, and its
   });
   connection.write(GET);
   const { headers } = await connection.head();
-  assert.deepEqual([headers["transfer-encoding"], headers["content-length"], headers["connection"]], [undefined, undefined, "close"]);
+  assert.deepEqual([headers["transfer-encoding"], headers["content-length"], headers["connection"]], ["chunked", undefined, "close"]);
   assert.equal(await connection.rest(), "onetwo");
 });
 

@@ -34,7 +34,7 @@ export function writeChunk(out: Pick<Outbound, "write">, events: Buffer): boolea
   return out.write(LINE_END);
 }
 
-/** The memory that waits where events were written by {@link writeChunk} and are not taken yet. */
+/** The memory that waits where events are written by {@link writeChunk}: that of their chunk, once there is one. */
 export function heldBy(events: Buffer): Buffer {
   return chunks.get(events) ?? events;
 }

@@ -89,7 +89,8 @@ export abstract class SseConnection {
    * and finds room or not.
    */
   protected admits(events: Buffer | number): boolean {
-    const isAdmitted = this.context.unread.admits(events, this.exchange);
+    const held = typeof events === "number" ? events : this.#held(events);
+    const isAdmitted = this.context.unread.admits(held, this.exchange);
     if (!isAdmitted) this.#refuse();
     return isAdmitted;
   }
@@ -111,8 +112,13 @@ export abstract class SseConnection {
     this.context.inFlight.sent(this.exchange, events);
     const isRoomLeft = this.#pass(events);
     if (!this.#hasBegun) this.#begun();
-    if (!isRoomLeft) this.#unread ??= this.context.unread.add(this.exchange, heldBy(events));
+    if (!isRoomLeft) this.#unread ??= this.context.unread.add(this.exchange, this.#held(events));
     return isRoomLeft;
+  }
+
+  /** The memory of events that wait until they are taken. */
+  #held(events: Buffer): Buffer {
+    return this.#isChunked ? heldBy(events) : events;
   }
 
   /** Passes bytes on to the connection; returns whether more has room. */

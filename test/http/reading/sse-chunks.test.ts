@@ -1,7 +1,16 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { heldBy, writeChunk } from "../../../src/http/reading/sse-chunks.js";
+import { OwnResponse } from "../../../src/http/node/own-response.js";
+import { FakeResponse, MAX_UNREAD_BYTES, Room } from "../../helpers/sse-room.js";
 import { startServer } from "../../helpers/test-server.js";
+
+/** An answer of a server of ours over HTTP/1.1. */
+function ownResponse(): FakeResponse {
+  const response = new FakeResponse();
+  const own = Object.assign(response, { takeChunks: () => true, forgetHead: () => undefined, req: { socket: response } });
+  return new Proxy(own, { getPrototypeOf: () => OwnResponse.prototype });
+}
 
 const TEXT = { "Content-Type": "text/plain" };
 
@@ -29,6 +38,31 @@ test("long events are not copied: their frame is around them", () => {
   assert.equal(writeChunk(socket, events), false);
   assert.deepEqual([String(written[0]), written[1] === events, String(written[2])], ["40001\r\n", true, "\r\n"]);
   assert.equal(heldBy(events), events);
+});
+
+test("readers that share a chunk are let in where there is no room for another one", async () => {
+  const room = new Room();
+  const destroyed: FakeResponse[] = [];
+  const stall = async (): Promise<FakeResponse> => {
+    const response = ownResponse();
+    response.on("destroyed", () => void destroyed.push(response));
+    await room.join({ response });
+    response.isFull = true;
+    return response;
+  };
+  const append = (): void => room.stream.append("x".repeat(200 * 1024));
+  for (let at = 0; at < 19; at += 1) {
+    await stall();
+    append();
+  }
+  const heldBytes = room.unread.bytes;
+  const readers = [await stall(), await stall(), await stall()];
+  append();
+  const [chunk = Buffer.alloc(0), ...others] = readers.map(({ written }) => written.at(-1));
+  assert.deepEqual(others, [chunk, chunk]);
+  assert.match(chunk.toString("latin1", 0, 30), /^[0-9a-f]+\r\nevent: data\ndata:x/);
+  assert.deepEqual([destroyed.length, room.unread.bytes], [0, heldBytes + chunk.length]);
+  assert.ok(MAX_UNREAD_BYTES - room.unread.bytes < chunk.length, "another one would have no room");
 });
 
 describe("an event stream", () => {

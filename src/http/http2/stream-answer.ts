@@ -82,9 +82,6 @@ export class StreamAnswer implements Outbound {
     return this.#isEnded;
   }
 
-  /** HTTP/2 frames every answer by itself: there is no such header to remove. */
-  removeHeader(): void {}
-
   /** `headers`: names and values in turn. Names may be repeated. */
   writeHead(status: number, headers: readonly string[]): void {
     const head: OutgoingHttpHeaders = { ":status": status };

@@ -50,7 +50,6 @@ export interface Outbound {
   write(chunk: Buffer): boolean;
   end(chunk?: Buffer): unknown;
   writeContinue(): void;
-  removeHeader(name: string): void;
   on(event: "close" | "drain", listener: () => void): unknown;
   once(event: "close", listener: () => void): unknown;
 }

